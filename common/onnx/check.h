@@ -184,6 +184,9 @@ static inline int onnx_check_value(const char *path, const char *what, const Onn
   for (size_t i = 0; i < tensor->shape->n_dim; i++) {
     const Onnx__TensorShapeProto__Dimension *d = tensor->shape->dim[i];
     dim[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ? d->dim_value : 1;
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && !onnx_is_empty(d->dim_param) &&
+        onnx_check_name(path, "a dimension", d->dim_param, err) != 0)
+      return -1;
     if (dim[i] < 0)
       return error_set(err, "%s: %s has the size %lld in dimension %zu; a size >= 0, or a name, was expected", path,
                        name, (long long)dim[i], i);
@@ -361,6 +364,9 @@ static inline int onnx_check_model(const Onnx__ModelProto *model, const char *pa
   if (onnx_check_opsets(model, path, err) != 0) return -1;
   if (model->n_functions > 0)
     return error_set(err, "%s defines functions of its own, which are not read; export it with them inlined", path);
+  const char *const producer[] = {model->producer_name, model->producer_version};
+  for (int i = 0; i < 2; i++)
+    if (!onnx_is_empty(producer[i]) && onnx_check_name(path, "its producer", producer[i], err) != 0) return -1;
   if (model->graph == NULL) return error_set(err, "%s has no graph", path);
   OnnxScope scope = {NULL, path, model->graph, model, 0, 0, NULL};
   const int status = onnx_check_contents(&scope, 0, err);

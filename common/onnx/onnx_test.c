@@ -100,6 +100,10 @@ static void defined_twice(OnnxModel *m) { graph(m)->node[0]->output[0] = onnx_co
 static void tensor_twice(OnnxModel *m) { graph(m)->initializer[1]->name = onnx_copy_text(m, "w"); }
 static void unnamed_tensor(OnnxModel *m) { graph(m)->initializer[1]->name = NULL; }
 static void strange_name(OnnxModel *m) { graph(m)->initializer[1]->name = onnx_copy_text(m, "b\033[2J"); }
+static void strange_producer(OnnxModel *m) { m->proto->producer_version = onnx_copy_text(m, "1\n2"); }
+static void strange_symbol(OnnxModel *m) {
+  graph(m)->input[0]->type->tensor_type->shape->dim[0]->dim_param = onnx_copy_text(m, "N\x7f");
+}
 static void unnamed_input(OnnxModel *m) { graph(m)->input[0]->name = onnx_copy_text(m, ""); }
 static void untyped_input(OnnxModel *m) { graph(m)->input[0]->type = NULL; }
 static void strange_type(OnnxModel *m) { graph(m)->input[0]->type->tensor_type->elem_type = 99; }
@@ -239,6 +243,8 @@ static const Case cases[] = {
     {"the name 'w' is defined twice: as an initializer and as an initializer", tensor_twice},
     {"initializer 1 has no name", unnamed_tensor},
     {"initializer 1 has a name with the control character 0x1b in it", strange_name},
+    {"its producer has a name with the control character 0x0a in it", strange_producer},
+    {"a dimension has a name with the control character 0x7f in it", strange_symbol},
     {"graph input 0 has no name", unnamed_input},
     {"graph input 'x' is not declared as a tensor", untyped_input},
     {"graph input 'x' has the unknown element type 99", strange_type},

@@ -209,7 +209,7 @@ static inline int fused_fill(Model *m, FusedSource source, Error *err) {
   return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ what a graph costs */
+/* ----------------------------------------------------------------------------------------------- what a graph costs */
 
 /* Whether the node's operation launches kernels. */
 static inline int fused_node_runs(const Node *node) {

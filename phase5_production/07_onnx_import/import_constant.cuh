@@ -81,8 +81,9 @@ static inline int build_constant_of_shape(Import *im) {
   if (tensor) {
     OnnxTensor t;
     if (onnx_tensor_load(&t, im->model, tensor, im->err) != 0) return -1;
-    if (t.count == 1) memcpy(&number, t.data, t.bytes);
-    const int onnx_type = t.type, single = t.count == 1;
+    const int single = t.count == 1, known = import_dtype(t.type) >= 0;
+    if (single && known) memcpy(&number, t.data, t.bytes); /* up to 8 */
+    const int onnx_type = t.type;
     onnx_tensor_free(&t);
     if (!single) return import_fail(im, "a value of several numbers; one is expected");
     if (import_type(im, onnx_type, &type) != 0) return -1;
@@ -122,7 +123,7 @@ static inline int build_eye_like(Import *im) {
   type = x->type;
   const int64_t asked = import_attribute(im, "dtype", 0), shift = import_attribute(im, "k", 0);
   if (asked && import_type(im, asked, &type) != 0) return -1;
-  if (x->shape.rank != 2 || import_batched(&x->shape))
+  if (x->shape.rank != 2 || import_batched(&x->shape) || shift < -INT_MAX || shift > INT_MAX)
     return import_fail(im, "%s; a matrix is expected", import_shape_text(&x->shape).text);
   void *data = import_buffer(im, import_count(&x->shape) * dtype_bytes(type));
   for (int64_t row = 0; row < x->shape.dim[0]; row++)

@@ -38,18 +38,21 @@ static inline void import_weight_name(char *to, size_t size, const ImportValue *
  * the file has the name alone. */
 static inline void import_name(Import *im, const ImportValue *weight) {
   char name[4 * NODE_NAME] = "", tried[NODE_NAME + 8];
-  if (im->named) {
-    im->g->next_name[0] = '\0';
+  const int named = im->named;
+  im->named = 1;
+  if (named || (import_weight_name(name, sizeof name, weight), name[0] == '\0' && onnx_is_empty(im->node->name))) {
+    int number = im->g->count; /* which nobody has, mostly */
+    do snprintf(tried, sizeof tried, "%.40s%d", im->base, number++);
+    while (graph_find(im->g, tried) >= 0);
+    graph_name(im->g, tried);
     return;
   }
-  im->named = 1;
-  import_weight_name(name, sizeof name, weight);
-  if (name[0] == '\0' && !onnx_is_empty(im->node->name)) import_scope_name(name, sizeof name, im->node->name);
-  if (name[0] == '\0') return; /* "relu1": counted by the graph */
+  if (name[0] == '\0') import_scope_name(name, sizeof name, im->node->name);
   const size_t most = NODE_NAME - 8, length = strlen(name);
   const char *end = length > most ? name + length - most : name; /* the end of a name tells more than its beginning */
   snprintf(tried, sizeof tried, "%.55s", end);
-  for (int number = 2; graph_find(im->g, tried) >= 0; number++) snprintf(tried, sizeof tried, "%.55s_%d", end, number);
+  for (int number = im->g->count; graph_find(im->g, tried) >= 0; number++)
+    snprintf(tried, sizeof tried, "%.50s_%d", end, number);
   graph_name(im->g, tried);
 }
 
@@ -113,7 +116,8 @@ static inline int import_node_of(Import *im, ImportValue *v) {
   snprintf(kept, sizeof kept, "%s", im->g->next_name);
   const char *end = length > most ? v->name + length - most : v->name;
   snprintf(name, sizeof name, "%.55s", end);
-  for (int number = 2; graph_find(im->g, name) >= 0; number++) snprintf(name, sizeof name, "%.55s_%d", end, number);
+  for (int number = im->g->count; graph_find(im->g, name) >= 0; number++)
+    snprintf(name, sizeof name, "%.50s_%d", end, number);
   const Shape shape = import_graph_shape(&v->shape, &whole);
   Shape all;
   memset(&all, 0, sizeof all);
@@ -245,6 +249,11 @@ static inline ImportValue *import_number(Import *im, DType type, double x) {
 /* The same elements as another shape: the value itself where the graph has it so, else a view, which costs nothing. */
 static inline ImportValue *import_view(Import *im, ImportValue *v, const ImportShape *shape) {
   if (import_same_shape(&v->shape, shape)) return v;
+  if (import_check_shape(im, shape) != 0) return NULL;
+  if (import_count(shape) != import_count(&v->shape)) {
+    import_fail(im, "%s is to become %s", import_shape_text(&v->shape).text, import_shape_text(shape).text);
+    return NULL;
+  }
   if (import_is_constant(v)) {
     if (import_data(im, v) == NULL) return NULL;
     ImportValue *other = import_temporary(im, 0, v->type, shape);
@@ -256,7 +265,6 @@ static inline ImportValue *import_view(Import *im, ImportValue *v, const ImportS
     other->quantized = quantized;
     return other;
   }
-  if (import_check_shape(im, shape) != 0) return NULL;
   int node = v->node, whole;
   const Shape s = import_graph_shape(shape, &whole);
   if (im->g->nodes[node].op == &nd_view_op) node = im->g->nodes[node].input[0];

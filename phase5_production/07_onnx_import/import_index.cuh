@@ -9,6 +9,18 @@ static inline int import_expect_indices(Import *im, const ImportValue *v) {
   return import_fail(im, "indices of %s; int32 or int64 is expected", dtype_name(v->type));
 }
 
+/* Indices along `axis` of x: on all other axes they are no longer than x, and x has something to choose from. */
+static inline int import_expect_within(Import *im, const ImportValue *x, const ImportValue *indices, int axis) {
+  int good = indices->shape.rank == x->shape.rank && x->shape.dim[axis] != 0 && x->shape.dim[axis] != ONNX_IMPORT_BATCH;
+  for (int i = 0; good && i < x->shape.rank; i++) {
+    const int64_t n = x->shape.dim[i], m = indices->shape.dim[i];
+    if (i != axis) good = n == ONNX_IMPORT_BATCH || m == ONNX_IMPORT_BATCH ? n == m : m <= n;
+  }
+  if (good) return 0;
+  return import_fail(im, "indices %s along axis %d of %s", import_shape_text(&indices->shape).text, axis,
+                     import_shape_text(&x->shape).text);
+}
+
 /* The node of two inputs, and output 0. */
 static inline int import_two(Import *im, const Op *op, ImportValue *a, ImportValue *b, DType type, const ImportShape *s,
                              const void *args, size_t bytes) {
@@ -55,11 +67,7 @@ static inline int build_gather_elements(Import *im) {
   if (indices == NULL || import_expect_indices(im, indices) != 0 ||
       import_axis(im, import_attribute(im, "axis", 0), x->shape.rank, &axis) != 0)
     return -1;
-  if (indices->shape.rank != x->shape.rank ||
-      (import_batched(&x->shape) && (axis == 0 || !import_batched(&indices->shape))) ||
-      (!import_batched(&x->shape) && import_batched(&indices->shape)))
-    return import_fail(im, "indices %s for %s along axis %d", import_shape_text(&indices->shape).text,
-                       import_shape_text(&x->shape).text, axis);
+  if (import_expect_within(im, x, indices, axis) != 0) return -1;
   args.bytes = (int)dtype_bytes(x->type);
   args.n = (unsigned)x->shape.dim[axis];
   args.index_type = indices->type;
@@ -85,7 +93,10 @@ static inline int import_tuples(Import *im, const ImportValue *x, const ImportVa
     return import_fail(
         im, "tuples that choose samples of the batch. Fix it: give the inputs a first size that is a number");
   t->length = (int)indices->shape.dim[rank - 1];
-  for (int k = 0; k < t->length; k++) t->n[k] = (unsigned)x->shape.dim[batch + k];
+  for (int k = 0; k < t->length; k++) {
+    if (x->shape.dim[batch + k] < 1) return import_fail(im, "nothing to choose from along axis %d", batch + k);
+    t->n[k] = (unsigned)x->shape.dim[batch + k];
+  }
   t->slice = (unsigned)import_product(&x->shape, batch + t->length, x->shape.rank);
   t->tuples = (unsigned)import_product(&indices->shape, batch, rank - 1);
   t->group = (long long)import_product(&x->shape, batch, x->shape.rank);
@@ -133,10 +144,10 @@ static inline int build_scatter_elements(Import *im) {
       import_axis(im, import_attribute(im, "axis", 0), x->shape.rank, &axis) != 0)
     return -1;
   args.batched = import_batched(&x->shape);
-  if (!import_same_shape(&indices->shape, &updates->shape) || indices->shape.rank != x->shape.rank ||
-      updates->type != x->type || args.batched != import_batched(&indices->shape) || (args.batched && axis == 0))
-    return import_fail(im, "indices %s and updates %s for %s along axis %d", import_shape_text(&indices->shape).text,
-                       import_shape_text(&updates->shape).text, import_shape_text(&x->shape).text, axis);
+  if (import_expect_within(im, x, indices, axis) != 0) return -1;
+  if (!import_same_shape(&indices->shape, &updates->shape) || updates->type != x->type)
+    return import_fail(im, "indices %s and updates of %s %s", import_shape_text(&indices->shape).text,
+                       dtype_name(updates->type), import_shape_text(&updates->shape).text);
   e->bytes = (int)dtype_bytes(x->type);
   e->n = (unsigned)x->shape.dim[axis];
   e->count = (unsigned)indices->shape.dim[axis];
@@ -183,6 +194,8 @@ static inline int build_one_hot(Import *im) {
   NdOneHot args;
   int axis;
   memset(&args, 0, sizeof args);
+  if (values && (import_count(&values->shape) != 2 || import_batched(&values->shape)))
+    return import_fail(im, "values %s; two are expected", import_shape_text(&values->shape).text);
   if (values == NULL || import_data(im, depth) == NULL ||
       import_axis(im, import_attribute(im, "axis", -1), indices->shape.rank + 1, &axis) != 0)
     return -1;
@@ -216,6 +229,10 @@ static inline ImportValue *import_pad(Import *im, ImportValue *x, NdPadMode mode
     if (n == ONNX_IMPORT_BATCH) {
       if (before[i] == 0 && after[i] == 0) continue;
       import_fail(im, "samples are added to the batch");
+      return NULL;
+    }
+    if (before[i] < -INT_MAX / 4 || before[i] > INT_MAX / 4 || after[i] < -INT_MAX / 4 || after[i] > INT_MAX / 4) {
+      import_fail(im, "%lld and %lld elements are added to axis %d", (long long)before[i], (long long)after[i], i);
       return NULL;
     }
     s.dim[i] = n + before[i] + after[i];
@@ -256,6 +273,8 @@ static inline int build_pad(Import *im) {
     after[axis] = pads[i + padded];
   }
   if (old) value = import_number(im, x->type, import_attribute_float(im, "value", 0));
+  if (value && (import_count(&value->shape) != 1 || import_batched(&value->shape)))
+    return import_fail(im, "a value of the shape %s; one number is expected", import_shape_text(&value->shape).text);
   if (value && value->type != x->type)
     return import_fail(im, "a value of %s for %s", dtype_name(value->type), dtype_name(x->type));
   int nothing = 1;
@@ -277,7 +296,10 @@ static inline int build_trilu(Import *im) {
   args.rows = (int)x->shape.dim[rank - 2];
   args.columns = (int)x->shape.dim[rank - 1];
   args.upper = import_attribute(im, "upper", 1) != 0;
+  if (shift && import_count(&shift->shape) != 1) return import_fail(im, "one number k is expected");
   args.shift = shift ? import_int(shift, 0) : 0;
+  if (args.shift > INT_MAX) args.shift = INT_MAX;
+  if (args.shift < -INT_MAX) args.shift = -INT_MAX;
   return import_output(im, 0, import_add(im, &nd_triangle_op, &x, 1, x->type, &x->shape, &args, sizeof args), x->type,
                        &x->shape);
 }

@@ -151,15 +151,17 @@ static inline int import_inputs(Import *im, const OnnxImportInput *inputs, int c
 /* All operators that are missing, in one sentence. */
 static inline int import_check_operators(Import *im) {
   const Onnx__GraphProto *graph = im->model->proto->graph;
+  enum { MOST = 8 }; /* different ones that are named */
+  const char *seen[MOST];
   char text[400] = "", node[200];
   size_t used = 0;
   int missing = 0;
   for (size_t i = 0; i < graph->n_node; i++) {
     const Onnx__NodeProto *n = graph->node[i];
-    int first = import_operator(im, n) == NULL;
-    for (size_t j = 0; j < i && first; j++) first = strcmp(graph->node[j]->op_type, n->op_type) != 0;
+    int first = missing < MOST && import_operator(im, n) == NULL;
+    for (int j = 0; j < missing && first; j++) first = strcmp(seen[j], n->op_type) != 0;
     if (!first) continue;
-    missing++;
+    seen[missing++] = n->op_type;
     const char *domain = onnx_domain(n->domain);
     if (used < sizeof text - 1)
       used += (size_t)snprintf(text + used, sizeof text - used, "%s%.40s%s%.40s at %.100s", used ? "; " : "", domain,

@@ -49,7 +49,9 @@ static inline int build_reshape(Import *im) {
       if (free_axis >= 0) return import_fail(im, "two sizes of the new shape are -1; one can follow from the others");
       free_axis = i;
     }
-    if (i != free_axis && s.dim[i] != ONNX_IMPORT_BATCH) known *= s.dim[i];
+    if (i == free_axis || s.dim[i] == ONNX_IMPORT_BATCH) continue;
+    if (s.dim[i] < 0 || __builtin_mul_overflow(known, s.dim[i], &known))
+      return import_fail(im, "size %d of the new shape is %lld", i, (long long)s.dim[i]);
   }
   const int64_t all = (int64_t)import_count(&x->shape);
   const int batched = import_batched(&x->shape);
@@ -103,7 +105,7 @@ static inline int build_squeeze(Import *im) {
     if (!im->kind && x->shape.dim[axis] != 1)
       return import_fail(im, "axis %d of %s is to vanish; only an axis of size 1 can", axis,
                          import_shape_text(&x->shape).text);
-    chosen[axis] = 1;
+    if (chosen[axis]++) return import_fail(im, "axis %d is named twice", axis);
   }
   for (int i = 0; i < rank && count < 0 && !im->kind; i++) chosen[i] = x->shape.dim[i] == 1;
   ImportShape s = import_shape0();
@@ -181,11 +183,14 @@ static inline int build_slice(Import *im) {
                        steps);
   ImportShape s = x->shape;
   NdStrides strides = import_plain_strides(&x->shape);
-  int changes = 0;
+  int changes = 0, seen[ONNX_MAX_RANK] = {0};
   for (int i = 0; i < starts; i++) {
     int axis;
-    const int64_t by = steps >= 0 ? step[i] : 1;
+    const int64_t asked = steps >= 0 ? step[i] : 1, by = asked < -INT_MAX  ? -INT_MAX
+                                                         : asked > INT_MAX ? INT_MAX
+                                                                           : asked;
     if (import_axis(im, count >= 0 ? axes[i] : i, x->shape.rank, &axis) != 0) return -1;
+    if (seen[axis]++) return import_fail(im, "axis %d is named twice", axis);
     if (by == 0) return import_fail(im, "a step of 0 along axis %d", axis);
     if (x->shape.dim[axis] == ONNX_IMPORT_BATCH) {
       if (start[i] == 0 && by == 1 && (end[i] >= IMPORT_BATCH)) continue; /* all of it */
@@ -223,8 +228,8 @@ static inline int build_split(Import *im) {
     NdStrides strides = import_plain_strides(&x->shape);
     s.dim[axis] = sizes[k];
     strides.offset = first * strides.step[axis];
-    first += sizes[k];
-    if (sizes[k] < 0 || first > n)
+    if (sizes[k] >= 0 && sizes[k] <= n) first += sizes[k];
+    if (sizes[k] < 0 || sizes[k] > n || first > n)
       return import_fail(im, "parts of %lld elements of an axis of %lld", (long long)first, (long long)n);
     im->named = 0;
     const int status = import_count(&s) == 0 ? import_empty(im, k, x->type, &s)
@@ -276,7 +281,7 @@ static inline int build_tile(Import *im) {
   memset(&fine, 0, sizeof fine);
   memset(&strides, 0, sizeof strides);
   for (int i = 0; i < count; i++) {
-    if (repeats[i] < 0 || (repeats[i] != 1 && x->shape.dim[i] == ONNX_IMPORT_BATCH))
+    if (repeats[i] < 0 || repeats[i] > INT_MAX || (repeats[i] != 1 && x->shape.dim[i] == ONNX_IMPORT_BATCH))
       return import_fail(im, "axis %d is repeated %lld times", i, (long long)repeats[i]);
     if (x->shape.dim[i] != ONNX_IMPORT_BATCH) s.dim[i] *= repeats[i];
     for (int part = repeats[i] == 1; part < 2; part++) {

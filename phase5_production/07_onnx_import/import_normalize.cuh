@@ -204,7 +204,7 @@ static inline int build_lrn(Import *im) {
   memset(&args, 0, sizeof args);
   if (x == NULL) return -1;
   args.size = (int)import_attribute(im, "size", 0);
-  if (x->shape.rank < 2 || args.size < 1)
+  if (x->shape.rank < 2 || args.size < 1 || args.size > 65536)
     return import_fail(im, "x %s, %d channels", import_shape_text(&x->shape).text, args.size);
   args.channels = (unsigned)x->shape.dim[1];
   args.inner = (unsigned)import_product(&x->shape, 2, x->shape.rank);
@@ -265,6 +265,8 @@ static inline int import_resize_sizes(Import *im, const ImportValue *x, double *
     return import_fail(im, "scales or sizes are expected, one for each of %d axes", x->shape.rank);
   for (int i = 0; i < x->shape.rank; i++) {
     const int64_t n = x->shape.dim[i];
+    if (count > 0 && !((list ? (double)list[i] : import_real(scales, (size_t)i)) < 1e6))
+      return import_fail(im, "a scale of %g along axis %d", list ? (double)list[i] : import_real(scales, (size_t)i), i);
     scale[i] = count == 0 ? 0 : list ? (double)list[i] : import_real(scales, (size_t)i);
     size[i] = count == 0               ? import_size(import_int(sizes, (size_t)i))
               : n == ONNX_IMPORT_BATCH ? n

@@ -88,6 +88,15 @@ static inline int build_dynamic_quantize(Import *im) {
   return import_alias(im, 1, scale) != 0 || import_alias(im, 2, zero) != 0 ? -1 : 0;
 }
 
+/* How many zero points, or scales, v holds: 1 or `many`; of a type where it is given. -1 with a sentence. */
+static inline int import_many(Import *im, const ImportValue *v, int64_t many, DType type, int *count) {
+  const size_t found = import_count(&v->shape);
+  *count = (int)found;
+  if (v->type == type && !import_batched(&v->shape) && (found == 1 || (many > 1 && found == (size_t)many))) return 0;
+  return import_fail(im, "'%.100s' is %zu numbers of %s; %lld or 1 of %s are expected", v->name, found,
+                     dtype_name(v->type), (long long)(many > 1 ? many : 1), dtype_name(type));
+}
+
 /* MatMulInteger: a, b, zero points of both. Those of a may be one for each row. */
 static inline int build_matmul_integer(Import *im) {
   ImportValue *a = import_expect(im, 0), *b = a ? import_expect(im, 1) : NULL, *inputs[4] = {a, b, NULL, NULL};
@@ -100,8 +109,10 @@ static inline int build_matmul_integer(Import *im) {
   for (int i = 2; i < 4; i++) {
     ImportValue *zero = import_input(im, i);
     if (zero == NULL) continue;
-    if (i == 2) args.matmul.quantized.a_many = (int)import_count(&zero->shape), args.a_zero = count;
-    if (i == 3) args.matmul.quantized.b_many = (int)import_count(&zero->shape), args.b_zero = count;
+    int *many = i == 2 ? &args.matmul.quantized.a_many : &args.matmul.quantized.b_many;
+    if (import_many(im, zero, i == 2 ? args.matmul.m : args.matmul.n, i == 2 ? a->type : b->type, many) != 0) return -1;
+    if (i == 2) args.a_zero = count;
+    if (i == 3) args.b_zero = count;
     inputs[count++] = zero;
   }
   return import_output(im, 0, import_add(im, &nd_matmul_integer_op, inputs, count, DTYPE_INT32, &s, &args, sizeof args),
@@ -117,6 +128,21 @@ static inline int import_quantized_inputs(Import *im, ImportValue *inputs[NODE_M
   return 0;
 }
 
+/* Of those 8: scales and zero points in the same number, `a_many` and `b_many` at most; of y one. */
+static inline int import_check_quantized(Import *im, ImportValue *const *inputs, int64_t a_many, int64_t b_many,
+                                         NdQuantized *q) {
+  int a_scales, b_scales, one;
+  if (import_many(im, inputs[2], a_many, DTYPE_FLOAT32, &a_scales) != 0 ||
+      import_many(im, inputs[3], a_many, inputs[0]->type, &q->a_many) != 0 ||
+      import_many(im, inputs[4], b_many, DTYPE_FLOAT32, &b_scales) != 0 ||
+      import_many(im, inputs[5], b_many, inputs[1]->type, &q->b_many) != 0 ||
+      import_many(im, inputs[6], 1, DTYPE_FLOAT32, &one) != 0 ||
+      import_many(im, inputs[7], 1, inputs[7]->type == DTYPE_INT8 ? DTYPE_INT8 : DTYPE_UINT8, &one) != 0)
+    return -1;
+  if (a_scales == q->a_many && b_scales == q->b_many) return 0;
+  return import_fail(im, "%d and %d scales for %d and %d zero points", a_scales, b_scales, q->a_many, q->b_many);
+}
+
 static inline int build_qlinear_matmul(Import *im) {
   ImportValue *inputs[NODE_MAX_INPUTS];
   ImportShape s;
@@ -125,8 +151,7 @@ static inline int build_qlinear_matmul(Import *im) {
   if (import_matmul_shapes(im, inputs[0], inputs[1], &args.matmul, &s) != 0) return -1;
   args.a_scale = 2, args.a_zero = 3, args.b_scale = 4, args.b_zero = 5, args.y_scale = 6, args.y_zero = 7;
   args.matmul.quantized.is = 2;
-  args.matmul.quantized.a_many = (int)import_count(&inputs[3]->shape);
-  args.matmul.quantized.b_many = (int)import_count(&inputs[5]->shape);
+  if (import_check_quantized(im, inputs, args.matmul.m, args.matmul.n, &args.matmul.quantized) != 0) return -1;
   return import_output(im, 0,
                        import_add(im, &nd_matmul_quantized_op, inputs, 8, inputs[7]->type, &s, &args, sizeof args),
                        inputs[7]->type, &s);
@@ -140,29 +165,42 @@ static inline int build_conv_integer(Import *im) {
   NdConvInputs args = import_conv_inputs(x, w, &o, DTYPE_INT32);
   const ImportShape s = import_window_shape(x, &o, o.w.filters);
   args.conv.quantized.is = 1;
-  if (import_input(im, 2)) args.x_zero = count, inputs[count++] = import_input(im, 2);
-  if (import_input(im, 3))
-    args.w_zero = count, args.conv.quantized.b_many = (int)import_count(&im->in[3]->shape), inputs[count++] = im->in[3];
+  int one;
+  if (import_input(im, 2) && import_many(im, im->in[2], 1, x->type, &one) != 0) return -1;
+  if (import_input(im, 3) && import_many(im, im->in[3], o.w.filters, w->type, &args.conv.quantized.b_many) != 0)
+    return -1;
+  if (import_input(im, 2)) args.x_zero = count, inputs[count++] = im->in[2];
+  if (import_input(im, 3)) args.w_zero = count, inputs[count++] = im->in[3];
   return import_output(im, 0, import_add(im, &nd_conv_integer_op, inputs, count, DTYPE_INT32, &s, &args, sizeof args),
                        DTYPE_INT32, &s);
 }
 
-/* A ninth input, the bias, does not fit into a node: its sum would; int32 biases come with Q/DQ models instead. */
+/* A bias, the ninth input, is a constant of int32: a parameter of the node. */
 static inline int build_qlinear_conv(Import *im) {
   ImportValue *inputs[NODE_MAX_INPUTS];
   ImportWindow o;
   if (import_quantized_inputs(im, inputs) != 0 || import_conv_window(im, inputs[0], inputs[1], &o, 0) != 0 ||
       import_window_out(im, &o, 0) != 0)
     return -1;
-  if (import_input(im, 8))
-    return import_fail(im, "a bias is not computed; export the model with QuantizeLinear and DequantizeLinear (QDQ)");
+  ImportValue *bias = import_input(im, 8);
+  if (bias &&
+      (bias->type != DTYPE_INT32 || import_count(&bias->shape) != (size_t)o.w.filters || import_data(im, bias) == NULL))
+    return import_fail(im, "a bias of %s %s; %d constants of int32 are expected", dtype_name(bias->type),
+                       import_shape_text(&bias->shape).text, o.w.filters);
   NdConvInputs args = import_conv_inputs(inputs[0], inputs[1], &o, inputs[7]->type);
   const ImportShape s = import_window_shape(inputs[0], &o, o.w.filters);
   args.x_scale = 2, args.x_zero = 3, args.w_scale = 4, args.w_zero = 5, args.y_scale = 6, args.y_zero = 7;
   args.conv.quantized.is = 2;
-  args.conv.quantized.b_many = (int)import_count(&inputs[5]->shape);
-  return import_output(im, 0, import_add(im, &nd_conv_quantized_op, inputs, 8, inputs[7]->type, &s, &args, sizeof args),
-                       inputs[7]->type, &s);
+  args.conv.bias_type = DTYPE_INT32;
+  if (import_check_quantized(im, inputs, 1, o.w.filters, &args.conv.quantized) != 0) return -1;
+  const int node = import_add(im, &nd_conv_quantized_op, inputs, 8, inputs[7]->type, &s, &args, sizeof args);
+  const ParamSpec spec = {"bias", 1, {(size_t)o.w.filters}, 1, 1, &init_zero, 0, 0};
+  if (bias && node >= 0) {
+    graph_param(im->g, node, spec);
+    if (import_check_graph(im) != 0) return -1;
+    import_bind(im, node, 0, bias->data, import_bytes(bias), DTYPE_INT32, bias);
+  }
+  return import_output(im, 0, node, inputs[7]->type, &s);
 }
 
 #endif /* PHASE5_PRODUCTION_IMPORT_QUANTIZE_CUH */

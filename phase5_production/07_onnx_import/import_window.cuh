@@ -55,6 +55,9 @@ static inline int import_window(Import *im, const ImportValue *x, ImportWindow *
       return import_fail(im, "a kernel of %lld, stride %d, dilation %d", (long long)kernel[i], w->stride[d],
                          w->dilation[d]);
     w->kernel[d] = (int)kernel[i];
+    if ((double)w->dilation[d] * (double)w->kernel[d] > INT_MAX / 4 || x->shape.dim[2 + i] > INT_MAX / 4)
+      return import_fail(im, "a kernel of %d with dilation %d on %lld elements", w->kernel[d], w->dilation[d],
+                         (long long)x->shape.dim[2 + i]);
     if (count >= 0 &&
         (pads[i] < 0 || pads[i + o->space] < 0 || pads[i] > INT_MAX / 4 || pads[i + o->space] > INT_MAX / 4))
       return import_fail(im, "a padding of %lld, %lld", (long long)pads[i], (long long)pads[i + o->space]);
@@ -69,6 +72,7 @@ static inline double import_taps(const NdWindow *w) {
   return (double)w->kernel[0] * w->kernel[1] * w->kernel[2] * w->channels / w->groups;
 }
 
+/* import_window() has seen that it fits. */
 static inline int import_span(const NdWindow *w, int d) { return w->dilation[d] * (w->kernel[d] - 1) + 1; }
 
 /* Padding by auto_pad, and the outputs. */

@@ -9,7 +9,7 @@ static void conv_forward(const Context *context, const Node *node, const OpArray
   NdConv args = inputs.conv;
   args.x = a->x[0];
   args.w = a->x[1];
-  args.bias = input_of(a, inputs.bias);
+  args.bias = node->params > 0 ? a->param[0] : input_of(a, inputs.bias);
   args.quantized.a_zero = input_of(a, inputs.x_zero);
   args.quantized.b_zero = input_of(a, inputs.w_zero);
   args.quantized.y_zero = input_of(a, inputs.y_zero);

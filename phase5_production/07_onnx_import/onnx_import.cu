@@ -212,11 +212,18 @@ static void print_output(const OnnxRun *run, int i, int batch, json_t *rows, con
     most = fmax(most, x);
     sum += x;
   }
-  printf("%s: %zu numbers from %.5g to %.5g, mean %.5g:", v->name, count, least, most, sum / (double)count);
+  const int finite = count > 0 && isfinite(sum) && isfinite(least) && isfinite(most);
+  if (!finite)
+    printf("%s: %zu numbers, %s:", v->name, count, count ? "not all of them finite" : "none");
+  else
+    printf("%s: %zu numbers from %.5g to %.5g, mean %.5g:", v->name, count, least, most, sum / (double)count);
   for (size_t k = 0; k < count && k < 6; k++) printf(" %.5g", nd_load<double>(data, v->type, k));
   printf("%s\n", count > 6 ? " ..." : "");
-  json_array_append_new(rows, json_pack("{s:s, s:I, s:f, s:f, s:f}", "name", v->name, "count", (json_int_t)count,
-                                        "least", least, "most", most, "mean", sum / (double)count));
+  json_t *row = json_pack("{s:s, s:I}", "name", v->name, "count", (json_int_t)count);
+  if (finite)
+    json_object_update_new(row,
+                           json_pack("{s:f, s:f, s:f}", "least", least, "most", most, "mean", sum / (double)count));
+  json_array_append_new(rows, row);
   if (o->save[0]) save_output(o->save, v, data, bytes, batch);
   free(data);
 }

@@ -55,7 +55,7 @@ static void close_both(OnnxRun *run, OnnxModel *m) {
 
 static const OnnxDim batch_of_3[] = {{0, "N"}, {3, NULL}}, pictures[] = {{0, "N"}, {2, NULL}, {3, NULL}, {4, NULL}};
 
-/* ------------------------------------------------------------------------------------------------------------ mistakes */
+/* --------------------------------------------------------------------------------------------------------- mistakes */
 
 static void missing_operators_are_named_with_their_nodes(void **state) {
   (void)state;
@@ -98,6 +98,36 @@ static void mistakes_name_the_node(void **state) {
   expect_refused(&m, "input 'x'", "size 2, height is not a number; give one");
 }
 
+/* Indices and axes that would lead behind an array. */
+static void what_would_read_elsewhere_is_refused(void **state) {
+  (void)state;
+  static const int64_t twice[] = {0, 0}, starts[] = {2, 2}, ends[] = {3, 3}, far[12] = {0}, wide[] = {3, 4};
+  static const float four[] = {1, 2, 3, 4};
+  static const double complex[] = {1, 1};
+  const int64_t one = 1;
+  OnnxModel m;
+  begin(&m, 1, batch_of_3 + 1);
+  ints(&m, "starts", 2, starts);
+  ints(&m, "ends", 2, ends);
+  ints(&m, "axes", 2, twice);
+  onnx_add_node_input(&m, node(&m, "Slice", "s", "x", "starts", "ends", "y"), "axes");
+  expect_refused(&m, "node 's' (Slice)", "axis 0 is named twice");
+  begin(&m, 1, batch_of_3 + 1);
+  ints(&m, "axes", 2, twice);
+  node(&m, "Unsqueeze", "u", "x", "axes", NULL, "y");
+  expect_refused(&m, "node 'u' (Unsqueeze)", "axis 0 is named twice");
+  begin(&m, 1, batch_of_3 + 1);
+  floats(&m, "w", 2, 1, 4, four);
+  onnx_add_tensor(&m, "far", ONNX_INT64, 2, wide, far);
+  onnx_set_int(&m, node(&m, "GatherElements", "g", "w", "far", NULL, "y"), "axis", 1);
+  expect_refused(&m, "node 'g' (GatherElements)", "indices (3,4) along axis 1 of (1,4)");
+  begin(&m, 1, batch_of_3 + 1);
+  ints(&m, "size", 1, &one);
+  Onnx__NodeProto *n = node(&m, "ConstantOfShape", "c", "size", NULL, NULL, "y");
+  onnx_set_tensor(&m, n, "value", onnx_new_tensor(&m, "", ONNX_COMPLEX128, 1, &one, complex));
+  expect_refused(&m, "node 'c' (ConstantOfShape)", "the type complex128 is not computed with");
+}
+
 /* What decides about a shape must be known; the caller learns which input it is. */
 static void a_value_that_must_be_known_is_named(void **state) {
   (void)state;
@@ -122,7 +152,7 @@ static void a_value_that_must_be_known_is_named(void **state) {
   onnx_model_close(&m);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- folding */
+/* ---------------------------------------------------------------------------------------------------------- folding */
 
 /* x.view(x.shape[0], -1), as PyTorch writes it: five nodes, of which nothing is left. */
 static void arithmetic_on_shapes_leaves_nothing(void **state) {
@@ -190,7 +220,7 @@ static void the_batch_cannot_be_computed_with(void **state) {
   expect_refused(&m, "node 'mean' (Div)", "'elements' depends on the size of the batch");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- our Ops */
+/* ---------------------------------------------------------------------------------------------------------- our Ops */
 
 /* MatMul and Add by constants are one linear layer with the name of its weight; a flatten in front costs nothing. */
 static void a_product_and_a_sum_are_a_linear_layer(void **state) {
@@ -308,6 +338,41 @@ static void quantized_weights_are_remembered(void **state) {
   close_both(&run, &m);
 }
 
+/* A convolution of integers whose bias is its ninth input. */
+static void a_quantized_convolution_has_a_bias(void **state) {
+  (void)state;
+  static const uint8_t w[] = {3, 1}, zeros[] = {1}, offset[] = {10};
+  static const float scale[] = {0.5f}, half[] = {2};
+  static const int32_t bias[] = {8, -6};
+  const int64_t one = 1, two = 2, filters[] = {2, 1, 1, 1};
+  const OnnxDim sizes[] = {{0, "N"}, {1, NULL}, {1, NULL}, {3, NULL}};
+  OnnxModel m;
+  OnnxRun run;
+  begin(&m, 4, sizes);
+  onnx_add_tensor(&m, "w", ONNX_UINT8, 4, filters, w);
+  onnx_add_tensor(&m, "zero", ONNX_UINT8, 1, &one, zeros);
+  onnx_add_tensor(&m, "offset", ONNX_UINT8, 1, &one, offset);
+  onnx_add_tensor(&m, "bias", ONNX_INT32, 1, &two, bias);
+  floats(&m, "scale", 1, 1, 0, scale);
+  floats(&m, "half", 1, 1, 0, half);
+  node(&m, "QuantizeLinear", "", "x", "scale", "zero", "q");
+  Onnx__NodeProto *n = node(&m, "QLinearConv", "", "q", "scale", "zero", "y");
+  static const char *const more[] = {"w", "scale", "zero", "half", "offset", "bias"};
+  for (int i = 0; i < 6; i++) onnx_add_node_input(&m, n, more[i]);
+  open_or_fail(&run, &m, 1);
+  const float x[] = {1, 4, -100}; /* q: 3, 9, 0 */
+  uint8_t y[6];
+  onnx_run_set(&run, 0, x, 1);
+  model_forward(&run.net, 1);
+  onnx_run_get(&run, 0, y, 1);
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < 3; i++) {
+      const int q = i == 0 ? 2 : i == 1 ? 8 : -1; /* less the zero point */
+      assert_int_equal(y[3 * k + i], (int)rint((q * (w[k] - 1) + bias[k]) * 0.25 / 2) + 10);
+    }
+  close_both(&run, &m);
+}
+
 /* The same weights as raw bytes, as a list of numbers, and in a file beside the model. */
 static void weights_may_lie_anywhere(void **state) {
   (void)state;
@@ -403,6 +468,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(missing_operators_are_named_with_their_nodes),
       cmocka_unit_test(mistakes_name_the_node),
+      cmocka_unit_test(what_would_read_elsewhere_is_refused),
       cmocka_unit_test(a_value_that_must_be_known_is_named),
       cmocka_unit_test(arithmetic_on_shapes_leaves_nothing),
       cmocka_unit_test(a_constant_is_expanded_to_the_batch),
@@ -411,6 +477,7 @@ int main(void) {
       cmocka_unit_test(a_product_that_others_read_keeps_its_zeros),
       cmocka_unit_test(another_epsilon_is_in_the_variance),
       cmocka_unit_test(quantized_weights_are_remembered),
+      cmocka_unit_test(a_quantized_convolution_has_a_bias),
       cmocka_unit_test(weights_may_lie_anywhere),
       cmocka_unit_test(outputs_may_be_anything),
       cmocka_unit_test(broadcasting_repeats_axes),

@@ -93,6 +93,17 @@ static inline int onnx_inputs_load_file(OnnxInputs *in, int i, const char *path,
   return image_read(path, 3, &in->pictures[i], err);
 }
 
+/* An array must have the type of its input. */
+static inline int onnx_inputs_check_type(const OnnxInputs *in, const OnnxModel *file, int i, Error *err) {
+  const Onnx__GraphProto *g = file->proto->graph;
+  size_t k = 0;
+  while (k < g->n_input && strcmp(g->input[k]->name, in->names[i]) != 0) k++;
+  const int type = k < g->n_input ? onnx_value_type(g->input[k]) : 0;
+  if (type == in->tensors[i].type) return 0;
+  return error_set(err, "the values for the input '%.100s' are of %s; it is of %s", in->names[i],
+                   onnx_type_name(in->tensors[i].type), onnx_type_name(type));
+}
+
 /* Reads the files. The sizes of arrays are those of the inputs, except for the batch; of whole numbers that decide
  * about shapes the values are constants. */
 static inline int onnx_inputs_load(OnnxInputs *in, const OnnxInputOptions *o, const OnnxModel *file, Error *err) {
@@ -111,6 +122,7 @@ static inline int onnx_inputs_load(OnnxInputs *in, const OnnxInputOptions *o, co
     if (i < 0 || user_path(rest, path, sizeof path, err) != 0 || onnx_inputs_load_file(in, i, path, err) != 0)
       return -1;
     const OnnxTensor *t = &in->tensors[i];
+    if (t->data && onnx_inputs_check_type(in, file, i, err) != 0) return -1;
     if (t->data == NULL || in->given[i].rank) continue;
     in->given[i].rank = t->rank;
     for (int d = 1; d < t->rank; d++) in->given[i].dim[d] = t->dim[d];

@@ -42,6 +42,7 @@ static const Network networks[] = {
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
 static int installed;
+static const char *folder; /* of the networks; NULL: the test's own */
 
 static const char *in_tmp(const char *name, const char *ending) {
   static char buffers[4][PATH_MAX];
@@ -49,7 +50,9 @@ static const char *in_tmp(const char *name, const char *ending) {
   char file[128];
   snprintf(file, sizeof file, "%.100s%.20s", name, ending);
   char *buffer = buffers[next++ % 4];
-  return test_path(buffer, PATH_MAX, file);
+  if (folder == NULL) return test_path(buffer, PATH_MAX, file);
+  snprintf(buffer, PATH_MAX, "%.3900s/%s", folder, file);
+  return buffer;
 }
 
 static int make_networks(void **state) {
@@ -200,6 +203,21 @@ static void resnet18_becomes_our_resnet18(void **state) {
   onnx_model_close(&file);
 }
 
+/* In their own sizes, ResNet-50 among them, where NN_ONNX_MODELS names a folder that `onnx_models.py full` filled. */
+static void full_networks_answer_as_pytorch(void **state) {
+  static const Network full[] = {{"detector", 0, 0, 53},  {"fast_style", 256, 256, 12},     {"mobilenet_v2", 0, 0, 35},
+                                 {"resnet18", 0, 0, 0},   {"resnet18_norm", 0, 0, 0},       {"resnet50", 0, 0, 0},
+                                 {"squeezenet", 0, 0, 8}, {"super_resolution", 224, 224, 1}};
+  (void)state;
+  if (getenv("NN_ONNX_MODELS") == NULL) {
+    print_message("skipped: NN_ONNX_MODELS names no folder (tools/golden/onnx_models.py full FOLDER)\n");
+    skip();
+  }
+  folder = getenv("NN_ONNX_MODELS");
+  for (size_t i = 0; i < sizeof full / sizeof *full; i++) compare_network(&full[i], DEVICE_CPU);
+  folder = NULL;
+}
+
 /* A batch that the file fixes can be left open, and the other way round. */
 static void the_batch_can_be_chosen(void **state) {
   OnnxRun run;
@@ -269,9 +287,9 @@ static void blazeface_comes_from_tensorflow(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(networks_answer_as_pytorch_cpu), cmocka_unit_test(resnet18_becomes_our_resnet18),
-      cmocka_unit_test(the_batch_can_be_chosen),        cmocka_unit_test(blazeface_comes_from_tensorflow),
-      cmocka_unit_test(networks_answer_as_pytorch_gpu),
+      cmocka_unit_test(networks_answer_as_pytorch_cpu),  cmocka_unit_test(full_networks_answer_as_pytorch),
+      cmocka_unit_test(resnet18_becomes_our_resnet18),   cmocka_unit_test(the_batch_can_be_chosen),
+      cmocka_unit_test(blazeface_comes_from_tensorflow), cmocka_unit_test(networks_answer_as_pytorch_gpu),
   };
   make_networks(NULL);
   return TEST_MAIN("onnx_models", tests);

@@ -6,8 +6,7 @@
  * pixel: each input is copied by a kernel of its own into its part of every pixel.
  *
  *   concat_half_cpu     the loops
- *   concat_half         one thread per run of eight channels, 16 bytes: reads are contiguous, and so are the writes of a
- *                       pixel
+ *   concat_half         one thread per run of eight channels, 16 bytes: reads are contiguous, and the writes of a pixel
  */
 #ifndef PHASE5_PRODUCTION_CONCAT_HALF_CUH
 #define PHASE5_PRODUCTION_CONCAT_HALF_CUH

@@ -52,12 +52,12 @@ int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y,
                     CpuActivation activation, Error *err);
 
 /* n images. added: NULL, or an array of y's shape that is added before the activation; it may be y itself. threads: at
- * most so many of OpenMP's work; small layers use one. A plan serves several threads at once, each with arrays and a
+ * most so many of cpu_threads.h's work; small layers use one. A plan serves several threads at once, each with arrays and a
  * workspace of its own. */
 void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                     int threads);
 
-/* Floats of workspace for n images and at most so many threads; 0 for most. */
+/* Floats of workspace for at most n images and at most so many threads; 0 for most. */
 size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads);
 
 void cpu_conv2d_close(CpuConv2d *conv);

@@ -309,12 +309,45 @@ static void refuses_shapes_that_do_not_match(void **state) {
   expect_refused(conv2d_shape(1, 1, 5, 5, 1, 9, 9, 1, 1), cpu_shape(1, 5, 5, 1), cpu_shape(1, 1, 1, 0), "spans 9 x 9");
 }
 
+/* A network is planned for its largest batch: what smaller ones and fewer threads need must not be more. */
+static void workspace_suffices_for_smaller_batches(void **state) {
+  (void)state;
+  static const int sides[] = {4, 7, 14, 28};
+  Error err;
+  for (int i = 0; i < 4; i++) {
+    CpuConv2d *conv;
+    const Conv2dShape s = conv2d_shape(8, 64, sides[i], sides[i], 64, 3, 3, 1, 1);
+    const CpuShape x = cpu_shape(s.c, s.h, s.w, 1), y = cpu_shape(s.k, s.h, s.w, 0);
+    float *w = (float *)xcalloc(conv2d_w_count(s), sizeof *w);
+    if (cpu_conv2d_open(&conv, s, x, y, w, NULL, NONE, &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(cpu_conv2d_method(conv), "winograd");
+    for (int n = 1; n <= 8; n++)
+      for (int threads = 1; threads <= 16; threads *= 2) {
+        const size_t floats = cpu_conv2d_workspace(conv, 8, threads), guards = 4096;
+        float *workspace = (float *)xmalloc((floats + guards) * sizeof *workspace);
+        float *x_blocks = blocks_create(x, n), *y_blocks = blocks_create(y, n);
+        for (size_t k = 0; k < floats + guards; k++) workspace[k] = 7;
+        for (int fewer = 1; fewer <= threads; fewer++)
+          if (cpu_conv2d_workspace(conv, n, fewer) > floats)
+            fail_msg("%d x %d: %d images, %d threads need more than 8 and %d", s.h, s.w, n, fewer, threads);
+        cpu_conv2d_run(conv, y_blocks, x_blocks, NULL, workspace, n, threads);
+        for (size_t k = floats; k < floats + guards; k++) assert_true(workspace[k] == 7);
+        blocks_free(x_blocks, x, n);
+        blocks_free(y_blocks, y, n);
+        free(workspace);
+      }
+    cpu_conv2d_close(conv);
+    free(w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(convolutions_of_ragged_sizes),
       cmocka_unit_test(the_first_layer_reads_plain_images),
       cmocka_unit_test(groups_and_depthwise),
       cmocka_unit_test(convolutions_of_networks),
+      cmocka_unit_test(workspace_suffices_for_smaller_batches),
       cmocka_unit_test(linear_layers),
       cmocka_unit_test(pools),
       cmocka_unit_test(sums_are_clipped_and_nan_stays),

@@ -32,14 +32,26 @@ typedef struct Chunks {
 
 static int up(int n, int divisor) { return (n + divisor - 1) / divisor; }
 
+/* The largest chunk, in tiles. */
+static int winograd_most(const CpuConv2d *conv) {
+  const int blocks = cpu_blocks(conv->x) + cpu_blocks(conv->y);
+  const int most = (int)(CHUNK_BYTES / (CPU_WINOGRAD_POINTS * sizeof(float) * CPU_BLOCK * blocks));
+  return most > CHUNK ? CHUNK : most < CHUNK_LEAST ? CHUNK_LEAST : most;
+}
+
+/* What a chunk of c->tiles needs. */
+static void winograd_planes(const CpuConv2d *conv, Chunks *c) {
+  c->v_plane = (size_t)c->tiles * CPU_BLOCK;
+  c->v_point = cpu_blocks(conv->x) * c->v_plane + CPU_BLOCK; /* not a power of two: a tile's points go to other sets */
+  c->m_point = cpu_blocks(conv->y) * c->v_plane + CPU_BLOCK;
+  c->floats = CPU_WINOGRAD_POINTS * (c->v_point + c->m_point);
+}
+
 static Chunks winograd_chunks(const CpuConv2d *conv, int n, int threads) {
   Chunks c;
-  const int blocks = cpu_blocks(conv->x), k_blocks = cpu_blocks(conv->y);
   c.across = up(conv->y.w, CPU_WINOGRAD_TILE);
   c.down = up(conv->y.h, CPU_WINOGRAD_TILE);
-  const int all = n * c.across * c.down;
-  int most = (int)(CHUNK_BYTES / (CPU_WINOGRAD_POINTS * sizeof(float) * CPU_BLOCK * (blocks + k_blocks)));
-  most = most > CHUNK ? CHUNK : most < CHUNK_LEAST ? CHUNK_LEAST : most;
+  const int all = n * c.across * c.down, most = winograd_most(conv);
   c.count = up(all, most);
   if (c.count > 1 || all / threads >= CPU_TILE_PIXELS) c.count = up(c.count, threads) * threads; /* no thread waits */
   if (c.count > all) c.count = all;
@@ -47,10 +59,7 @@ static Chunks winograd_chunks(const CpuConv2d *conv, int n, int threads) {
   c.count = up(all, c.tiles);
   c.parts = c.count < threads ? threads / c.count : 1;
   if (c.parts > conv->groups) c.parts = conv->groups;
-  c.v_plane = (size_t)c.tiles * CPU_BLOCK;
-  c.v_point = blocks * c.v_plane + CPU_BLOCK; /* not a power of two: the points of a tile go to different sets */
-  c.m_point = k_blocks * c.v_plane + CPU_BLOCK;
-  c.floats = CPU_WINOGRAD_POINTS * (c.v_point + c.m_point);
+  winograd_planes(conv, &c);
   return c;
 }
 
@@ -100,10 +109,13 @@ void cpu_winograd_pack(CpuConv2d *conv, const float *w) {
   }
 }
 
+/* Enough for every smaller n and fewer threads, too: fewer images may be divided into larger chunks. */
 size_t cpu_winograd_workspace(const CpuConv2d *conv, int n, int threads) {
-  const Chunks c = winograd_chunks(conv, n, threads);
-  const int tasks = c.count * c.parts;
-  return c.floats * (tasks < threads ? tasks : threads);
+  Chunks c = winograd_chunks(conv, n, threads);
+  const long all = (long)n * c.across * c.down, tasks = all * conv->groups;
+  c.tiles = all < winograd_most(conv) ? (int)all : winograd_most(conv);
+  winograd_planes(conv, &c);
+  return c.floats * (size_t)(tasks < threads ? tasks : threads);
 }
 
 /* Where tile t of all images lies: its first row and column of y, which is also that of x without padding. */

@@ -5,7 +5,8 @@
  *     bazel run //phase5_production:engine -- bench model.nnplan --max-batch=64 --json
  *     bazel run //phase5_production:engine -- show model.onnx -o model.svg
  *
- * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is expected, a file of ONNX is taken, too.
+ * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is
+ * expected, a file of ONNX is taken, too.
  */
 #include "common/options.h"
 #include "common/threads_begin.h"
@@ -15,7 +16,7 @@
 #include "phase5_production/08_engine/engine_show.cuh"
 
 enum { BUILD = 1, GPU, PRECISION, MAX_BATCH, MAX_HEIGHT, MAX_WIDTH, INVARIANT, THREADS, CHOICES, TOP, RANDOM, ROUNDS };
-enum { NO_GRAPHS = 100, NO_MEASURING };
+enum { NO_GRAPHS = 0x200, NO_MEASURING }; /* no letters */
 
 static void parse_command(EngineCommand *c, struct argp_state *state, const char *arg) {
   static const char *const names[] = {"build", "run", "bench", "show"};

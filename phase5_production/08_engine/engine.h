@@ -44,7 +44,7 @@ typedef struct EngineOptions {
   int max_batch;                           /* 0: 1, or what the plan declares */
   int max_height, max_width;               /* 0: as the model says, or the plan declares */
   int batch_invariant;                     /* one kernel and one order of summation for all batch sizes */
-  int threads;                             /* of a CPU; 0: all cores */
+  int threads;                             /* of a CPU; 0: all cores, or as many as OpenMP is told to take */
   int cuda_graphs;                         /* one launch per inference; recorded once for each shape */
   int measure;                             /* kernels are chosen by measuring, unless the plan has the choices */
   const char *choices;                     /* "conv1:winograd,layer1.0.conv2:implicit_gemm"; NULL: measured, or usual */
@@ -103,7 +103,8 @@ int engine_inputs(const Engine *e);
 int engine_outputs(const Engine *e);
 EngineValue engine_input(const Engine *e, int i);
 EngineValue engine_output(const Engine *e, int i);
-/* With every dimension but the batch, for pictures of height x width; floats of one sample. -1 with a sentence. */
+/* With every dimension but the batch, for pictures of height x width; floats of one sample: of a model with a fixed
+ * batch, that part of the value, rounded up, as its first size may be another one. -1 with a sentence. */
 int engine_output_shape(Engine *e, int i, int height, int width, EngineValue *value, size_t *floats, Error *err);
 int engine_input_shape(Engine *e, int i, int height, int width, EngineValue *value, size_t *floats, Error *err);
 

@@ -3,11 +3,11 @@
  *
  *     engine_blocks(g, &weights, &plans, 8, &err);    // of a simplified graph of float32, every operation by itself
  *
- * Convolutions take a sum and a ReLU or Clip behind them into their kernel. Their weights are packed here, once, and are
- * no parameters of the graph any more: `plans` owns them.
+ * Convolutions take a sum and a ReLU or Clip behind them into their kernel. Their weights are packed here, once, and
+ * are no parameters of the graph any more: `plans` owns them.
  *
- * An array has a border of zeros, as wide as the largest padding of the convolutions that read it. Arrays that are added
- * to each other have one border: classes of nodes, each with the largest border that one of them needs.
+ * An array has a border of zeros, as wide as the largest padding of the convolutions that read it. Arrays that are
+ * added to each other have one border: classes of nodes, each with the largest border that one of them needs.
  */
 #ifndef PHASE5_PRODUCTION_ENGINE_BLOCKS_CUH
 #define PHASE5_PRODUCTION_ENGINE_BLOCKS_CUH
@@ -133,7 +133,7 @@ inline const Op engine_block_sum_op = {"Conv", 0, 0, NULL, NULL, engine_block_ba
 #define ENGINE_FUSE_CONV_ADD \
   { &conv2d_op, &add_op, &engine_block_sum_op, &residual_add_passed_op, NULL }
 
-/* ------------------------------------------------------------------------------------------------------------ the pass */
+/* --------------------------------------------------------------------------------------------------------- the pass */
 
 typedef struct EngineBlocks {
   Graph *g; /* as it was */

@@ -7,7 +7,7 @@
 
 #define ENGINE_CPU_FLOPS 2e8 /* a network is measured that needs no more for one group of samples */
 
-/* ----------------------------------------------------------------------------------------------------------- weights */
+/* ---------------------------------------------------------------------------------------------------------- weights */
 
 /* Whether parameter k of the node is what the file has, number by number. */
 static inline int engine_is_as_in_file(const Node *node, int k, const EngineWeight *weight) {
@@ -49,24 +49,31 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
   return status == 0 && extension ? extension->fill(extension->state, m, err) : status;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ choices */
+/* ---------------------------------------------------------------------------------------------------------- choices */
 
-/* A CPU would measure a large network for longer than it takes to answer: there the rule is good enough. */
+/* A CPU would measure a large network for longer than it takes to answer: there the rule is good enough. Without a
+ * convolution and a linear layer there are no blocks, and both recipes are the same. */
 static inline int engine_measures(const EngineState *e, const Graph *g, int batch) {
   double flops = 0;
-  for (int i = 0; i < g->count; i++) flops += g->nodes[i].flops;
-  if (e->options.device == DEVICE_CPU && flops * batch > ENGINE_CPU_FLOPS) return 0;
+  int layers = 0;
+  for (int i = 0; i < g->count; i++) {
+    flops += g->nodes[i].flops;
+    layers += g->nodes[i].op == &conv2d_op || g->nodes[i].op == &linear_op;
+  }
+  if (e->options.device == DEVICE_CPU && (layers == 0 || flops * batch > ENGINE_CPU_FLOPS)) return 0;
   return engine_can_measure(&e->options);
 }
 
-/* The recipe of the first shape: that of the choices, or measured, or by a rule. */
-static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, const EngineWeights *weights,
-                                                int batch) {
+/* The recipe of the first shape: that of the choices, or *measured, or by a rule. */
+static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, const EngineWeights *weights, int batch,
+                                                int *measured) {
   const EngineOptions *o = &e->options;
   const int chosen = engine_choice_recipe(e->choices);
+  *measured = 0;
   if (chosen >= 0) return (EngineRecipe)chosen;
   if (o->batch_invariant && o->device == DEVICE_GPU && o->precision != ENGINE_FP32) return ENGINE_LAYERS;
-  if (engine_measures(e, g, batch)) return engine_measure_recipe(g, o, weights, e->context, batch);
+  *measured = engine_measures(e, g, batch);
+  if (*measured) return engine_measure_recipe(g, o, weights, e->context, batch);
   return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_BLOCKED;
 }
 
@@ -101,8 +108,8 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
   Graph *g = *graph;
   const int group = engine_group(e, 1) > 0 ? engine_group(e, 1) : 1;
   const int chosen = engine_choice_recipe(e->choices) >= 0;
-  const int measured = !chosen && engine_measures(e, g, e->options.device == DEVICE_CPU ? group : batch);
-  const EngineRecipe recipe = engine_choose_recipe(e, g, weights, o->device == DEVICE_CPU ? group : batch);
+  int measured;
+  const EngineRecipe recipe = engine_choose_recipe(e, g, weights, o->device == DEVICE_CPU ? group : batch, &measured);
   if (!engine_recipe_is_for(recipe, o))
     return error_set(err, "the recipe %s is not for a %s; expected %s", engine_recipe_name(recipe),
                      device_name(o->device), o->device == DEVICE_GPU ? "layers or chains" : "layers or blocks");
@@ -123,7 +130,7 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- shapes */
+/* ----------------------------------------------------------------------------------------------------------- shapes */
 
 enum { ENGINE_CACHED_WEIGHTS = 8 << 20 }; /* bytes */
 
@@ -173,15 +180,23 @@ static inline int engine_give_memory(EngineState *e, EngineShape *shape, const E
 
 static inline int engine_check_outputs(const EngineState *e, const Graph *g, Error *err) {
   const int outputs = engine_graph_outputs(g), inputs = engine_graph_inputs(g);
+  if (outputs < 1 || outputs > ENGINE_MAX_VALUES || inputs < 1 || inputs > ENGINE_MAX_VALUES)
+    return error_set(err, "%s has %d inputs and %d outputs; 1 to %d of each are possible", e->source.name, inputs,
+                     outputs, ENGINE_MAX_VALUES);
+  const int batch_is_free = g->nodes[engine_input_node(g, 0)].whole == 0;
   for (int i = 0; i < inputs + outputs; i++) {
     const Node *node = &g->nodes[i < inputs ? engine_input_node(g, i) : engine_output_node(g, i - inputs)];
     if (node->type != DTYPE_FLOAT32)
       return error_set(err, "%s: %s is %s; inputs and outputs of float32 are possible", e->source.name, node->name,
                        dtype_name(node->type));
+    if (batch_is_free && node->whole > 0)
+      return error_set(
+          err,
+          "%s: the first size of %s is %d, and that of the first input is the batch; export the model with "
+          "the batch as the first size of each input and output, or with a number in all of them",
+          e->source.name, node->name, node->whole);
   }
-  if (outputs >= 1 && outputs <= ENGINE_MAX_VALUES && inputs >= 1 && inputs <= ENGINE_MAX_VALUES) return 0;
-  return error_set(err, "%s has %d inputs and %d outputs; 1 to %d of each are possible", e->source.name, inputs,
-                   outputs, ENGINE_MAX_VALUES);
+  return 0;
 }
 
 /* What a caller knows the input or output by; a free height or width is -1. */

@@ -6,7 +6,7 @@
  *               linear layers by OpenBLAS
  *     chains    as layers, but small convolutions with their pooling, and small linear layers in a row, are one kernel
  *               each: lesson 16 of phase 3
- *     layers_fp32, chains_fp32    the same in float32, where another precision is allowed: a small network may be faster
+ *     layers_fp32, chains_fp32    the same in float32, where another precision is allowed: small networks need no cast
  *     blocks    on a CPU: arrays in blocks of 16 channels (engine_blocks.cuh)
  *
  * Within it each convolution of float32 is computed by one of its implementations. Which is best is measured, on the
@@ -36,7 +36,7 @@ static inline const char *engine_recipe_name(EngineRecipe recipe) {
   return names[recipe];
 }
 
-/* ------------------------------------------------------------------------------------------------------ convolutions */
+/* ----------------------------------------------------------------------------------------------------- convolutions */
 
 static inline int engine_conv_relu_fits(const Implementation *implementation, const Node *node, Error *err) {
   const Conv2dShape s = conv2d_op_shape(node, 1);
@@ -54,7 +54,7 @@ static const OpChoice engine_conv_relu_choice = {"conv", engine_conv_relu_implem
 static const OpChoice *const engine_choice_tables[] = {&conv2d_choice, &engine_conv_relu_choice};
 enum { ENGINE_CHOICES = 2 };
 
-/* ------------------------------------------------------------------------------------------------------------- rules */
+/* ------------------------------------------------------------------------------------------------------------ rules */
 
 /* max_pool(x) and then ReLU becomes ReLU and then max_pool, which are the same numbers: convolutions have an epilogue
  * for the first order. */
@@ -112,8 +112,8 @@ static inline void engine_lower(Graph *g, const EngineOptions *o, EngineRecipe r
 
 /* ---------------------------------------------------------------------------------------------------------- choices */
 
-/* The words of `text` that begin with a node of the graph that the choice is about: "conv1:winograd,...". Other words are
- * of other choices. */
+/* The words of `text` that begin with a node of the graph that the choice is about: "conv1:winograd,...". Other words
+ * are of other choices. */
 static inline void engine_choice_words(const OpChoice *choice, const Graph *g, const char *text,
                                        char words[IMPLEMENTATION_TEXT]) {
   ImplementationWord word;
@@ -173,29 +173,39 @@ static inline int engine_can_measure(const EngineOptions *o) {
 #endif
 }
 
+#define ENGINE_CPU_SECONDS 0.02 /* what a CPU is measured for, of a recipe and a batch */
+
+/* On a CPU as often as fits into ENGINE_CPU_SECONDS, but at least once. OpenMP's threads spin at the end of each loop:
+ * where other programs want their processors a layer takes milliseconds, and so many rounds as on a GPU a minute. */
+static inline double engine_time_on_cpu(const Model *m, int batch) {
+  enum { MOST = 20 };
+  double samples[MOST], spent = 0;
+  size_t runs = 0;
+  while (runs < MOST && spent < ENGINE_CPU_SECONDS) {
+    const double start = seconds_now();
+    engine_launch_nodes(m, batch);
+    samples[runs] = seconds_now() - start;
+    spent += samples[runs++];
+  }
+  return timer_stats(samples, runs).median;
+}
+
 /* Seconds of an inference of `batch` samples, the median; on a GPU as one CUDA graph, as the engine runs it. */
 static inline double engine_time_batch(const Model *m, int batch) {
   enum { REPEATS = 4 };
   double samples[IMPLEMENTATION_ROUNDS];
   StepGraph graph;
-  const Device device = m->context.device;
+  if (m->context.device == DEVICE_CPU) return engine_time_on_cpu(m, batch);
   memset(&graph, 0, sizeof graph);
+  engine_launch_nodes(m, batch); /* kernels are loaded, which no recording permits */
+  device_synchronize(DEVICE_GPU);
+  step_graph_begin(&graph);
   engine_launch_nodes(m, batch);
-  device_synchronize(device);
-  if (device == DEVICE_GPU) {
-    step_graph_begin(&graph);
-    engine_launch_nodes(m, batch);
-    step_graph_end(&graph);
-  }
+  step_graph_end(&graph);
   for (int round = -1; round < IMPLEMENTATION_ROUNDS; round++) { /* the first warms up */
     const double start = seconds_now();
-    for (int i = 0; i < REPEATS; i++) {
-      if (device == DEVICE_GPU)
-        step_graph_run(&graph);
-      else
-        engine_launch_nodes(m, batch);
-    }
-    device_synchronize(device);
+    for (int i = 0; i < REPEATS; i++) step_graph_run(&graph);
+    device_synchronize(DEVICE_GPU);
     if (round >= 0) samples[round] = (seconds_now() - start) / REPEATS;
   }
   step_graph_close(&graph);
@@ -212,7 +222,8 @@ static inline void engine_time_graph(Graph *g, Context context, int batch, doubl
   model_narrow_weights(&m);
   implementation_fill(&m);
   seconds[0] = engine_time_batch(&m, 1);
-  seconds[1] = batch > 1 ? engine_time_batch(&m, batch) : seconds[0];
+  const int slow = context.device == DEVICE_CPU && seconds[0] > ENGINE_CPU_SECONDS; /* a batch would be slower still */
+  seconds[1] = batch > 1 && !slow ? engine_time_batch(&m, batch) : seconds[0];
   model_close(&m);
 }
 
@@ -239,8 +250,8 @@ static inline void engine_time_recipe(const Graph *g, const EngineOptions *o, co
   engine_plans_free(&plans);
 }
 
-/* The fastest recipe for a simplified graph, which stays: the one that loses least to the best of each, for one sample and
- * for a batch. */
+/* The fastest recipe for a simplified graph, which stays: the one that loses least to the best of each, for one sample
+ * and for a batch. */
 static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
                                                  Context context, int batch) {
   EngineRecipe best = o->device == DEVICE_GPU ? ENGINE_LAYERS : ENGINE_BLOCKED;

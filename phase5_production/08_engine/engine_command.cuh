@@ -39,7 +39,7 @@ static inline int engine_command_build(const Engine *e, const EngineCommand *c, 
                      err);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- run */
+/* -------------------------------------------------------------------------------------------------------------- run */
 
 /* The numbers of largest values, the largest first; of equal ones the first. */
 static inline void engine_top(const float *y, int count, int *top, int most) {
@@ -139,12 +139,16 @@ static inline int engine_run_tensor(Engine *e, const EngineCommand *c, const cha
   float *y[ENGINE_MAX_VALUES];
   if (onnx_tensor_read(&t, path, err) != 0) return -1;
   const EngineValue x = engine_input(e, 0);
+  const int most = engine_get_options(e).max_batch;
   int good = t.type == ONNX_FLOAT && t.rank == x.rank && engine_inputs(e) == 1;
-  for (int i = 1; good && i < t.rank; i++) good = x.dim[i] < 0 || x.dim[i] == t.dim[i];
+  for (int i = 1; good && i < t.rank; i++) good = t.dim[i] > 0 && (x.dim[i] < 0 || x.dim[i] == t.dim[i]);
   const int height = t.rank == 4 ? (int)t.dim[2] : 0, width = t.rank == 4 ? (int)t.dim[3] : 0, batch = (int)t.dim[0];
   int status = good ? 0
                     : error_set(err, "%s is no float tensor of the shape that %s has, or the model has several inputs",
                                 path, x.name);
+  if (status == 0 && (t.dim[0] < 1 || t.dim[0] > most))
+    status = error_set(err, "%s has %lld samples; 1 to %d are possible: declare more with --max-batch", path,
+                       (long long)t.dim[0], most);
   if (status == 0) {
     engine_output_arrays(e, batch, height, width, y);
     const float *const inputs[] = {(const float *)t.data};

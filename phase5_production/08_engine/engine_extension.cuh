@@ -1,5 +1,5 @@
-/* engine_extension.cuh - what a later lesson adds to the engine: a pass that puts its operations in the place of others.
- * INT8 (lesson 9) is one. The engine knows it by this table alone.
+/* engine_extension.cuh - what a later lesson adds to the engine: a pass that puts its operations in the place of
+ * others. INT8 (lesson 9) is one. The engine knows it by this table alone.
  *
  *     Int8Store store = {};
  *     const EngineExtension int8 = {"int8", &store, int8_engine_rewrite, int8_engine_fill};

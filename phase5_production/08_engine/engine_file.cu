@@ -5,8 +5,8 @@
 #include "phase5_production/08_engine/engine_open.cuh"
 #include "phase5_production/08_engine/engine_state.cuh"
 
-/* What a plan says holds: its precision and ranges; smaller ranges may be asked for. Its choices are those of the device
- * that it was made on. */
+/* What a plan says holds: its precision and ranges; smaller ranges may be asked for. Its choices are those of the
+ * device that it was made on. */
 static int engine_take_plan(EngineOptions *o, const EnginePlanFile *plan, const char *path, const char *description,
                             Error *err) {
   FILE *log = o->log ? o->log : stderr;

@@ -5,6 +5,7 @@
 #include "common/test.h"
 #include "common/test_arrays.h"
 #include "phase5_production/07_onnx_import/onnx_run.cuh"
+#include "phase5_production/08_engine/engine_extension.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 #include "phase5_production/08_engine/engine_picture.cuh"
 #include "phase5_production/08_engine/engine_plan.h"
@@ -203,6 +204,41 @@ static void a_batch_may_be_fixed(void **state) {
     }
 }
 
+/* An extension gets the simplified graph and what it was imported with, once for each size, and its graph is what runs. */
+typedef struct Counted {
+  int graphs, fills;
+} Counted;
+
+static Graph *takes_a_copy(void *state, const Graph *g, const OnnxImport *import, Device device, Error *err) {
+  (void)err;
+  ((Counted *)state)->graphs++;
+  assert_non_null(import);
+  assert_non_null(onnx_import_constant(import, "fc.weight"));
+  assert_int_equal(device, DEVICE_GPU);
+  assert_int_equal(graph_find(g, "norm1"), GRAPH_ERROR); /* batch norm is folded */
+  return graph_copy(g);
+}
+
+static int counts_fill(void *state, Model *m, Error *err) {
+  (void)m, (void)err;
+  ((Counted *)state)->fills++;
+  return 0;
+}
+
+static void an_extension_is_a_pass(void **state) {
+  (void)state;
+  Counted counted = {0, 0};
+  const EngineExtension extension = {"nothing", &counted, takes_a_copy, counts_fill};
+  EngineOptions o = options_for(DEVICE_GPU, ENGINE_FP32);
+  o.extension = &extension;
+  Engine e = opened(path_of("any.onnx"), &o);
+  expect_answers(&e, path_of("any.onnx"), 1, HIGH, WIDE, ENGINE_FP32);
+  expect_answers(&e, path_of("any.onnx"), 1, 9, 9, ENGINE_FP32);
+  assert_int_equal(counted.graphs, 2);
+  assert_int_equal(counted.fills, 2);
+  engine_close(&e);
+}
+
 /* Depthwise with its Clip, Clip, Concat and the end of the block: of 16 bits, so that two casts are left. */
 static void imported_operations_have_kernels_of_16_bits(void **state) {
   (void)state;
@@ -221,7 +257,7 @@ static void imported_operations_have_kernels_of_16_bits(void **state) {
   engine_close(&e);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 /* The bytes of a file; *size. To be freed. */
 static unsigned char *read_file(const char *path, size_t *size) {
@@ -334,6 +370,76 @@ static void refuses_sizes_that_were_not_declared(void **state) {
   free(x);
 }
 
+/* y = relu(x), (N,4); with_constant: and an output of 5 x 3 numbers, whatever the batch is. */
+static void write_relu(const char *path, int with_constant) {
+  Error err;
+  OnnxModel m;
+  const OnnxDim x[] = {{1, "N"}, {4, NULL}}, k[] = {{5, NULL}, {3, NULL}};
+  const int64_t dim[] = {5, 3};
+  onnx_model_create(&m, "relu");
+  onnx_add_input(&m, "x", ONNX_FLOAT, 2, x);
+  onnx_add_output(&m, "y", ONNX_FLOAT, 2, x);
+  add_node(&m, "Relu", "y", "x", NULL, NULL);
+  if (with_constant) {
+    onnx_add_output(&m, "k", ONNX_FLOAT, 2, k);
+    add_weights(&m, "table", 2, dim, 0, 1);
+    add_node(&m, "Identity", "k", "table", NULL, NULL);
+  }
+  if (onnx_model_write(m.proto, path, &err) != 0) fail_msg("%s", err.message);
+  onnx_model_close(&m);
+}
+
+/* A caller has room for batch x floats of each output. */
+static void refuses_outputs_without_the_batch(void **state) {
+  (void)state;
+  Error err;
+  Engine e;
+  const char *path = path_of("fixed.onnx");
+  write_relu(path, 1);
+  for (int device = 0; device < 2; device++) {
+    EngineOptions o = options_for((Device)device, ENGINE_FP32);
+    o.max_height = o.max_width = 0;
+    assert_int_equal(engine_open(&e, path, &o, &err), -1);
+    assert_non_null(strstr(err.message, "first size of"));
+    assert_non_null(strstr(err.message, "is 5"));
+  }
+}
+
+/* On a CPU both recipes are the same where there is neither a convolution nor a linear layer. */
+static void nothing_is_measured_where_there_is_no_choice(void **state) {
+  (void)state;
+  char *text = NULL;
+  size_t length = 0;
+  const char *path = path_of("fixed.onnx");
+  write_relu(path, 0);
+  EngineOptions o = options_for(DEVICE_CPU, ENGINE_FP32);
+  o.max_height = o.max_width = 0;
+  o.log = open_memstream(&text, &length);
+  Engine e = opened(path, &o);
+  fclose(o.log);
+  assert_non_null(strstr(text, "fp32, by rules"));
+  engine_close(&e);
+  free(text);
+}
+
+/* OpenMP's number of threads is the caller's; memory is planned for the engine's own. */
+static void threads_are_its_own(void **state) {
+  (void)state;
+  const char *path = path_of("any.onnx");
+  const int before = threads_most();
+  EngineOptions o = options_for(DEVICE_CPU, ENGINE_FP32);
+  o.threads = before + 1;
+  Engine e = opened(path, &o);
+  assert_int_equal(engine_get_options(&e).threads, before + 1);
+  expect_answers(&e, path, 2, HIGH, WIDE, ENGINE_FP32);
+  assert_int_equal(threads_most(), before);
+  engine_close(&e);
+  o.threads = 0;
+  e = opened(path, &o);
+  assert_int_equal(engine_get_options(&e).threads, before);
+  engine_close(&e);
+}
+
 /* Every node of both networks is in the picture, and texts of the file cannot end it. */
 static void the_picture_has_both_networks(void **state) {
   (void)state;
@@ -379,11 +485,15 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_precision_and_size),
       cmocka_unit_test(a_batch_may_be_fixed),
+      cmocka_unit_test(an_extension_is_a_pass),
       cmocka_unit_test(imported_operations_have_kernels_of_16_bits),
       cmocka_unit_test(a_plan_is_what_was_saved),
       cmocka_unit_test(another_device_or_version_is_built_again),
       cmocka_unit_test(damaged_files_are_refused),
       cmocka_unit_test(refuses_sizes_that_were_not_declared),
+      cmocka_unit_test(refuses_outputs_without_the_batch),
+      cmocka_unit_test(nothing_is_measured_where_there_is_no_choice),
+      cmocka_unit_test(threads_are_its_own),
       cmocka_unit_test(the_picture_has_both_networks),
   };
   return cmocka_run_group_tests_name("engine_file", tests, make_folder, remove_folder);

@@ -1,10 +1,10 @@
-/* engine_invariant.cuh - --batch-invariant on a GPU: of which graphs each sum is in the same order, however large the batch
- * is, and whether that holds.
+/* engine_invariant.cuh - --batch-invariant on a GPU: of which graphs each sum is in the same order, however large the
+ * batch is, and whether that holds.
  *
- * Most kernels compute an output in an order that follows from the layer alone; which tile it lies in does not matter. Two
- * things may depend on the batch: how the kernel with wgmma copies its boxes, which the nodes can fix
- * (CONV2D_INFER_ONE_ORDER), and into how many parts a sum is divided, which kernels of float32 do. So a graph of operations
- * of the first kind is run as it is. Any other is run in groups of ENGINE_GROUP samples (engine_state.cuh).
+ * Most kernels compute an output in an order that follows from the layer alone; which tile it lies in does not matter.
+ * Two things may depend on the batch: how the kernel with wgmma copies its boxes, which the nodes can fix
+ * (CONV2D_INFER_ONE_ORDER), and into how many parts a sum is divided, which kernels of float32 do. So a graph of
+ * operations of the first kind is run as it is. Any other is run in groups of ENGINE_GROUP samples (engine_state.cuh).
  */
 #ifndef PHASE5_PRODUCTION_ENGINE_INVARIANT_CUH
 #define PHASE5_PRODUCTION_ENGINE_INVARIANT_CUH
@@ -76,8 +76,8 @@ static inline float *engine_outputs_of(const EngineShape *shape, int batch, int 
   return y;
 }
 
-/* Whether random samples get the same bits in the largest batch and in small ones: what is claimed above is looked at on
- * the device that is there. */
+/* Whether random samples get the same bits in the largest batch and in small ones: what is claimed above is looked at
+ * on the device that is there. */
 static inline int engine_order_holds(const EngineShape *shape) {
   const int most = shape->model.max_batch;
   size_t floats;

@@ -3,7 +3,7 @@
 #include "phase5_production/08_engine/engine_build.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 
-/* ------------------------------------------------------------------------------------------------------------ options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 EngineOptions engine_options(void) {
   EngineOptions o;
@@ -42,12 +42,22 @@ static int engine_check_options(const EngineOptions *o, const EngineSource *sour
   return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- open, close */
+/* ------------------------------------------------------------------------------------------------------ open, close */
 
 static void engine_state_close(EngineState *e) {
   for (int i = e->shapes - 1; i >= 0; i--) engine_shape_close(e->shape[i]);
   if (e->source.close) e->source.close(e->source.state);
   free(e);
+}
+
+/* OpenMP's number of threads belongs to the calling thread, and memory is planned for it: an engine takes its own
+ * whoever calls, and leaves what was there. 0: none of its own. Returns what was there. */
+static int engine_take_threads(int threads) {
+  const int before = threads_most();
+#ifdef _OPENMP
+  if (threads > 0 && threads != before) omp_set_num_threads(threads);
+#endif
+  return before;
 }
 
 int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
@@ -65,12 +75,17 @@ int engine_open_source(Engine *engine, EngineSource source, const EngineOptions 
   }
   if (o->max_height == 0) o->max_height = source.height;
   if (o->max_width == 0) o->max_width = source.width;
+  if (o->device == DEVICE_CPU && o->threads == 0) o->threads = threads_most();
+  if (o->device != DEVICE_CPU) o->threads = 0;
   if (o->choices) snprintf(e->choices, sizeof e->choices, "%s", o->choices);
   o->choices = NULL;
   e->context.device = o->device;
   e->context.gpu = o->gpu;
   e->context.seed = 1;
-  if (engine_open_shape(e, o->max_height, o->max_width, &shape, err) != 0) {
+  const int before = engine_take_threads(o->threads);
+  const int status = engine_open_shape(e, o->max_height, o->max_width, &shape, err);
+  engine_take_threads(before);
+  if (status != 0) {
     engine_state_close(e);
     return -1;
   }
@@ -88,7 +103,7 @@ void engine_close(Engine *e) {
   memset(e, 0, sizeof *e);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- runs */
+/* ------------------------------------------------------------------------------------------------------------- runs */
 
 /* The shape of a call; NULL with a sentence. */
 static EngineShape *engine_called(EngineState *e, int batch, int height, int width, Error *err) {
@@ -117,10 +132,16 @@ static EngineShape *engine_called(EngineState *e, int batch, int height, int wid
               width);
     return NULL;
   }
-#ifdef _OPENMP
-  if (o->device == DEVICE_CPU && o->threads > 0) omp_set_num_threads(o->threads);
-#endif
-  return engine_find_shape(e, height, width, err);
+  const int before = engine_take_threads(o->threads);
+  EngineShape *shape = engine_find_shape(e, height, width, err);
+  engine_take_threads(before);
+  return shape;
+}
+
+static void engine_infer_here(EngineState *e, EngineShape *shape, int batch) {
+  const int before = engine_take_threads(e->options.threads);
+  engine_infer(e, shape, batch);
+  engine_take_threads(before);
 }
 
 static float *engine_shape_input(const EngineShape *shape, int i) {
@@ -144,7 +165,7 @@ int engine_run_all(Engine *engine, const float *const *x, int batch, int height,
   for (int i = 0; i < e->inputs; i++)
     device_upload(device, engine_shape_input(shape, i), x[i],
                   engine_floats(g, engine_input_node(g, i), batch) * sizeof(float));
-  engine_infer(e, shape, batch);
+  engine_infer_here(e, shape, batch);
   device_synchronize(device);
   for (int i = 0; i < e->outputs; i++)
     if (y[i])
@@ -174,7 +195,7 @@ int engine_run_device(Engine *engine, const float *const *x, int batch, int heig
     if (x && x[i] && x[i] != engine_shape_input(shape, i))
       device_copy(device, engine_shape_input(shape, i), x[i],
                   engine_floats(g, engine_input_node(g, i), batch) * sizeof(float));
-  engine_infer(e, shape, batch);
+  engine_infer_here(e, shape, batch);
   for (int i = 0; i < e->outputs; i++)
     if (y && y[i])
       device_copy(device, y[i], engine_shape_output(shape, i),
@@ -194,7 +215,7 @@ const float *engine_device_output(Engine *e, int i, int height, int width, Error
   return shape ? engine_shape_output(shape, i) : NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- questions */
+/* -------------------------------------------------------------------------------------------------------- questions */
 
 int engine_inputs(const Engine *e) { return e->state->inputs; }
 int engine_outputs(const Engine *e) { return e->state->outputs; }
@@ -210,15 +231,16 @@ EngineValue engine_output(const Engine *e, int i) { return engine_value_of(&e->s
 
 static int engine_shape_of(Engine *e, int i, int is_output, int height, int width, EngineValue *value, size_t *floats,
                            Error *err) {
-  EngineShape *shape =
-      engine_called(e->state, e->state->fixed_batch > 0 ? e->state->fixed_batch : 1, height, width, err);
+  const int batch = e->state->fixed_batch > 0 ? e->state->fixed_batch : 1;
+  EngineShape *shape = engine_called(e->state, batch, height, width, err);
   if (shape == NULL) return -1;
   const Graph *g = shape->model.graph;
-  const Node *node = &g->nodes[is_output ? engine_output_node(g, i) : engine_input_node(g, i)];
+  const int number = is_output ? engine_output_node(g, i) : engine_input_node(g, i);
+  const Node *node = &g->nodes[number];
   *value = is_output ? engine_output(e, i) : engine_input(e, i);
   value->rank = 1 + node->shape.rank;
   for (int k = 1; k < value->rank; k++) value->dim[k] = node->shape.dim[k - 1];
-  *floats = shape_count(node->shape);
+  *floats = (engine_floats(g, number, batch) + (size_t)batch - 1) / (size_t)batch;
   return 0;
 }
 
@@ -258,7 +280,7 @@ EngineOptions engine_get_options(const Engine *e) { return e->state->options; }
 const char *engine_choices(const Engine *e) { return e->state->choices; }
 const Model *engine_model(const Engine *e) { return &e->state->shape[0]->model; }
 
-/* ------------------------------------------------------------------------------------------- for the program and tests */
+/* ---------------------------------------------------------------------------------------- for the program and tests */
 
 Graph *engine_imported(Engine *e, Error *err) {
   const EngineOptions *o = &e->state->options;
@@ -274,6 +296,7 @@ double engine_node_seconds(const Engine *e, int i, int rounds) {
   if (device == DEVICE_GPU) return NAN;
 #endif
   if (rounds > MOST) rounds = MOST;
+  const int before = engine_take_threads(e->state->options.threads);
   for (int round = -1; round < rounds; round++) { /* the first warms up */
     device_synchronize(device);
     const double start = seconds_now();
@@ -281,6 +304,7 @@ double engine_node_seconds(const Engine *e, int i, int rounds) {
     device_synchronize(device);
     if (round >= 0) samples[round] = (seconds_now() - start) / REPEATS;
   }
+  engine_take_threads(before);
   return timer_stats(samples, (size_t)rounds).median;
 }
 

@@ -125,13 +125,13 @@ static inline int engine_onnx_source(EngineSource *source, const char *path, con
   unsigned char begin[8];
   char folder[PATH_MAX];
   memset(source, 0, sizeof *source);
-  FILE *file = fopen(path, "rb");
-  const size_t read = file ? fread(begin, 1, sizeof begin, file) : 0;
-  if (file) fclose(file);
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
+  const ssize_t got = file >= 0 ? read(file, begin, sizeof begin) : 0;
+  if (file >= 0) close(file);
   *plan = NULL;
   snprintf(own->name, sizeof own->name, "%s", path);
   int status;
-  if (engine_plan_is(begin, read)) {
+  if (engine_plan_is(begin, got > 0 ? (size_t)got : 0)) {
     onnx_folder(folder, path);
     status = engine_plan_open(&own->plan, path, err);
     if (status == 0) status = onnx_parse_as(&own->model, own->name, own->plan.model, own->plan.model_size, folder, err);

@@ -5,8 +5,8 @@
 #include "common/nn/model.h"
 #include "phase5_production/08_engine/engine.h"
 
-/* Of a network of this course with its parameters, which may be on any device. The model stays with the caller, until the
- * engine is closed. -1 as engine_open(). */
+/* Of a network of this course with its parameters, which may be on any device. The model stays with the caller, until
+ * the engine is closed. -1 as engine_open(). */
 int engine_open_model(Engine *e, const Model *model, const EngineOptions *options, Error *err);
 
 /* What the engine computes for its largest size. */

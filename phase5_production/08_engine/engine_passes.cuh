@@ -8,7 +8,7 @@
  * others choose kernels, which add up in another order.
  *
  *     constants folded     engine_constants.cuh
- *     dead nodes removed   what no output depends on, and what passes its input on: Identity, Dropout, Flatten before Gemm
+ *     dead nodes removed   what no output depends on, and what passes its input on: Dropout, a Flatten before Gemm
  *     batch norm folded    into the weights and the bias of the convolution before it
  *     fused                convolution + bias + ReLU + shortcut, the stem, the head: fused_rewrite.cuh of lesson 4
  *     kernels chosen       layouts, precisions, implementations: by rules, or measured (engine_choose.cuh)
@@ -60,7 +60,7 @@ __attribute__((format(printf, 4, 5))) static inline void engine_pass_done(Engine
           pass->what);
 }
 
-/* ------------------------------------------------------------------------------------------------ dead nodes removed */
+/* ----------------------------------------------------------------------------------------------- dead nodes removed */
 
 /* Whether the node's output is that of its first input, where a model infers. */
 static inline int engine_passes_on(const Node *node) { return node->op == &dropout_op || node->op == &dropout_none_op; }
@@ -117,7 +117,7 @@ static inline int engine_remove_dead(Graph *g) {
   return before - kept;
 }
 
-/* ------------------------------------------------------------------------------------------------- batch norm folded */
+/* ------------------------------------------------------------------------------------------------ batch norm folded */
 
 /* Whether every convolution that a batch norm would go into has its weights as parameters. */
 static inline int engine_can_fold(const Graph *g) {

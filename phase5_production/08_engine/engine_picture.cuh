@@ -1,5 +1,5 @@
-/* engine_picture.cuh - a picture as the input of a model, prepared as the model's metadata says (common/onnx/metadata.h):
- * resized, the middle kept, each channel normalised. By the kernels' twins of lesson 3. */
+/* engine_picture.cuh - a picture as the input of a model, prepared as the model's metadata says
+ * (common/onnx/metadata.h): resized, the middle kept, each channel normalised. By the kernels' twins of lesson 3. */
 #ifndef PHASE5_PRODUCTION_ENGINE_PICTURE_CUH
 #define PHASE5_PRODUCTION_ENGINE_PICTURE_CUH
 
@@ -10,7 +10,8 @@
 
 enum { ENGINE_PICTURE_NARROWEST = 64 }; /* sides of a picture may differ by this factor */
 
-/* What the model says; where it says nothing and takes (N,3,H,W), torchvision's recipe for ImageNet. -1 with a sentence. */
+/* What the model says; where it says nothing and takes (N,3,H,W), torchvision's recipe for ImageNet. -1 with a
+ * sentence. */
 static inline int engine_picture_recipe(const Engine *e, OnnxPreprocessing *recipe, Error *err) {
   const EngineValue x = engine_input(e, 0);
   const EngineOptions o = engine_get_options(e);

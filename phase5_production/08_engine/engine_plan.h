@@ -53,7 +53,7 @@ static inline void engine_plan_close(EnginePlanFile *plan) {
   memset(plan, 0, sizeof *plan);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ writing */
+/* ---------------------------------------------------------------------------------------------------------- writing */
 
 static inline void engine_plan_put(unsigned char *to, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
@@ -93,7 +93,7 @@ static inline int engine_plan_write(const EnginePlanFile *plan, const char *path
   return atomic_file_commit(&file, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ reading */
+/* ---------------------------------------------------------------------------------------------------------- reading */
 
 static inline uint64_t engine_plan_get(const unsigned char *from, int bytes) {
   uint64_t value = 0;
@@ -192,8 +192,11 @@ static inline int engine_plan_parse(EnginePlanFile *plan, const char *path, cons
   char *copy = (char *)xmalloc((size_t)text_size + 1);
   memcpy(copy, bytes + text, (size_t)text_size);
   copy[text_size] = '\0';
-  const int status = strlen(copy) == text_size ? engine_plan_settings(plan, path, copy, err)
-                                               : error_set(err, "%s is damaged: a zero in its settings", path);
+  size_t good = 0; /* messages print texts of the file: they must not steer a terminal */
+  while (good < text_size && (copy[good] == '\n' || ((unsigned char)copy[good] >= 32 && copy[good] != 127))) good++;
+  const int status = good == text_size
+                         ? engine_plan_settings(plan, path, copy, err)
+                         : error_set(err, "%s is damaged: a control character (%d) in its settings", path, copy[good]);
   free(copy);
   return status;
 }

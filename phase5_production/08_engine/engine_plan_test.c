@@ -152,6 +152,8 @@ static void refuses_settings_that_make_no_sense(void **state) {
   refusal_of_settings(text);
   snprintf(text, sizeof text, "device=%0300d\nmax_batch=1\n%s", 7, rest);
   refusal_of_settings(text);
+  snprintf(text, sizeof text, "device=\033[2J\nmax_batch=1\n%s", rest);
+  assert_non_null(strstr(refusal_of_settings(text), "control character (27)"));
 }
 
 /* Of another version nothing but the model is read. */

@@ -56,7 +56,7 @@ struct EngineState {
   char name[PATH_MAX];
 };
 
-/* ------------------------------------------------------------------------------------------------ inputs and outputs */
+/* ----------------------------------------------------------------------------------------------- inputs and outputs */
 
 static inline int engine_output_node(const Graph *g, int i) {
   return i < g->loss_count ? g->losses[i].node : g->outputs[i - g->loss_count];
@@ -74,7 +74,7 @@ static inline size_t engine_floats(const Graph *g, int node, int batch) {
   return shape_count(g->nodes[node].shape) * (size_t)node_samples(&g->nodes[node], batch);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ memory */
+/* ----------------------------------------------------------------------------------------------------------- memory */
 
 /* Whether both models have the same trained parameters at the same places. */
 static inline int engine_same_parameters(const Model *a, const Model *b) {
@@ -126,15 +126,15 @@ static inline void engine_shape_close(EngineShape *shape) {
   free(shape);
 }
 
-/* -------------------------------------------------------------------------------------------------------- an inference */
+/* ----------------------------------------------------------------------------------------------------- an inference */
 
 static inline void engine_launch_nodes(const Model *m, int batch) {
   for (int i = 0; i < m->graph->count; i++)
     if (fused_node_runs(&m->graph->nodes[i])) model_forward_node(m, i, batch);
 }
 
-/* Samples first ... first + group - 1 of input or output `node` between the model and the arrays of all samples. Where a
- * group must be full, what is there from the last one fills it up: nobody reads the answers. */
+/* Samples first ... first + group - 1 of input or output `node` between the model and the arrays of all samples. Where
+ * a group must be full, what is there from the last one fills it up: nobody reads the answers. */
 static inline void engine_copy_group(const EngineShape *shape, const Model *m, int node, float *all, int first,
                                      int batch, int in) {
   const size_t each = shape_count(m->graph->nodes[node].shape);

@@ -1,6 +1,6 @@
 /* engine_svg.h - two networks side by side as SVG: what was imported, and what runs. A box for each operation, with its
- * name, its output, and the bytes and the time that it takes; a line for each array. A node stands in the row behind the
- * last that it reads. */
+ * name, its output, and the bytes and the time that it takes; a line for each array. A node stands in the row behind
+ * the last that it reads. */
 #ifndef PHASE5_PRODUCTION_ENGINE_SVG_H
 #define PHASE5_PRODUCTION_ENGINE_SVG_H
 

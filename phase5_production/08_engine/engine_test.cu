@@ -236,7 +236,7 @@ static void no_scratch_for_gradients(void **state) {
   graph_destroy(g);
 }
 
-/* ---------------------------------------------------------------------------------------------------- batch invariant */
+/* -------------------------------------------------------------------------------------------------- batch invariant */
 
 static void answers_do_not_depend_on_the_batch(void **state) {
   (void)state;
@@ -263,7 +263,7 @@ static void answers_do_not_depend_on_the_batch(void **state) {
   model_close(&m);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ refusals */
+/* --------------------------------------------------------------------------------------------------------- refusals */
 
 static void refuses_what_it_cannot_do(void **state) {
   (void)state;

@@ -5,8 +5,8 @@
  *     clip_half_op        Clip of constant bounds                                    MobileNet
  *     concat_half_op      Concat of two arrays along the channels                    SqueezeNet, U-Net, DenseNet
  *
- * half_infer_lowerings are for graph_lower() (common/nn/lower.h), before others; half_infer_absorb() then gives the ReLU
- * or Clip behind a depthwise convolution to its kernel. The weights of depthwise_half_op are float, (R,S,C):
+ * half_infer_lowerings are for graph_lower() (common/nn/lower.h), before others; half_infer_absorb() then gives the
+ * ReLU or Clip behind a depthwise convolution to its kernel. The weights of depthwise_half_op are float, (R,S,C):
  * half_infer_turn() makes them of (C,1,R,S).
  */
 #ifndef PHASE5_PRODUCTION_HALF_INFER_OP_CUH

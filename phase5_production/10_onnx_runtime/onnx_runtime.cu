@@ -209,8 +209,11 @@ static void print_recipe(const PictureRecipe *r) {
     printf("the shorter side is resized to %d, and the middle kept\n", r->resize);
   else if (r->height > 0)
     printf("scaled to fit\n");
-  printf("x = (pixel / 255 - mean) / stddev, mean %g %g %g, stddev %g %g %g\n", (double)r->mean[0], (double)r->mean[1],
-         (double)r->mean[2], (double)r->stddev[0], (double)r->stddev[1], (double)r->stddev[2]);
+  printf("x = (pixel / 255 - mean) / stddev, mean");
+  for (int c = 0; c < r->channels; c++) printf(" %g", (double)r->mean[c]);
+  printf(", stddev");
+  for (int c = 0; c < r->channels; c++) printf(" %g", (double)r->stddev[c]);
+  printf("\n");
 }
 
 /* Whether the height of its pictures is open. */
@@ -232,6 +235,7 @@ static int open_engine(const Options *o, const OnnxModel *model, Runner *runner,
   options.gpu = o->net.gpu;
   options.precision = o->precision;
   options.threads = o->net.threads;
+  options.measure = o->net.cuda; /* on a CPU kernels are chosen by a rule: the pictures would wait for the measuring */
   options.max_batch = o->common.batch_size;
   const int said = onnx_get_preprocessing(model, &p, err);
   if (said < 0) return -1;
@@ -272,7 +276,8 @@ static void classes_open(const Options *o, Pipeline *p, const OnnxModel *model) 
   json_t *names = NULL;
   int rank = 0;
   int64_t dim[ORT_RANK];
-  if (p->runner->shape(p->runner, p->recipe.height, p->recipe.width, &rank, dim, &err) != 0) die("%s", err.message);
+  if (p->runner->shape(p->runner, NULL, 0, p->recipe.height, p->recipe.width, &rank, dim, &err) != 0)
+    die("%s", err.message);
   p->recipe.classes = 1;
   for (int i = 1; i < rank; i++) p->recipe.classes *= (int)dim[i];
   if (p->recipe.classes < 1) die("%s: its output has no classes", o->model);

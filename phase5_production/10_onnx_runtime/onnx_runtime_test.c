@@ -212,6 +212,58 @@ static void answers_that_are_not_finite_are_named(void **state) {
   subprocess_free(&said);
 }
 
+/* shares.onnx gives probabilities, and here NaN for red. One that is not finite does not make logits of the others. */
+static void probabilities_are_known_by_finite_answers(void **state) {
+  (void)state;
+  static const char *const ways[][2] = {{"--batch-size=2", NULL}, {"--batch-size=1", "--sequential"}};
+  char red[2 * PATH_MAX], white[2 * PATH_MAX];
+  need_ort();
+  snprintf(red, sizeof red, "%s/p04.png", photos);
+  snprintf(white, sizeof white, "%s/p03.png", photos);
+  for (int i = 0; i < 2; i++) { /* white: roots of 1.5, 0.1, 0.1 */
+    Subprocess said = run("shares", red, white, "--mean=-0.5,0.9,0.9", ways[i][0], ways[i][1]);
+    expect_run(&said, 1, "p03.png,29,37,1,0,class 0,0.5536", "p04.png: the network's answer is not finite");
+    subprocess_free(&said);
+  }
+}
+
+/* The network fails at the second picture: all threads end, and what was done before is kept. */
+static void a_network_that_fails_ends_the_run(void **state) {
+  (void)state;
+  static const char *const ways[] = {"--readers=1", "--readers=8", "--sequential"};
+  need_ort();
+  for (int i = 0; i < 3; i++) {
+    char folder[32], path[PATH_MAX];
+    snprintf(folder, sizeof folder, "failed%d", i);
+    Subprocess said = run("one_width", photos, output_dir(folder), "--batch-size=1", ways[i], NULL);
+    expect_run(&said, 1, NULL, "error: ONNX Runtime (CPU provider): ");
+    expect_run(&said, 1, NULL, "; 1 of 13 pictures were done before");
+    subprocess_free(&said);
+    snprintf(folder, sizeof folder, "failed%d/more/00.png", i);
+    assert_true(file_exists(test_path(path, sizeof path, folder)));
+  }
+}
+
+/* A link to the folder that holds it is no folder of its own. */
+static void folders_that_hold_themselves_are_read_once(void **state) {
+  (void)state;
+  char folder[PATH_MAX], path[2 * PATH_MAX];
+  Error err;
+  need_ort();
+  if (make_directories(test_path(folder, sizeof folder, "rings"), &err) != 0) fail_msg("%s", err.message);
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/ring%d", folder, i);
+    if (symlink(".", path) != 0) fail_msg("%s: %s", path, strerror(errno));
+  }
+  char target[2 * PATH_MAX];
+  snprintf(target, sizeof target, "%s/p02.png", photos);
+  snprintf(path, sizeof path, "%s/a.png", folder);
+  if (symlink(target, path) != 0) fail_msg("%s: %s", path, strerror(errno));
+  Subprocess said = run("colours", folder, "--top=1", NULL, NULL, NULL);
+  expect_run(&said, 0, "a.png,26,38,1,2,blue,", "1 pictures in");
+  subprocess_free(&said);
+}
+
 static void a_model_is_shown(void **state) {
   (void)state;
   need_ort();
@@ -240,6 +292,7 @@ static void bad_files_are_a_sentence(void **state) {
   need_ort();
   refused("colours", "/nowhere.png", NULL, 1, "cannot open /nowhere.png: No such file");
   refused("colours", photos, "--crop=9", 1, "the model takes pictures of 8 x 8 pixels, and not of 9 x 9");
+  refused("twice", photos, "--resize=9", 1, "pictures of any size are not resized to 9; give --crop");
   refused("colours", photos, "--classes=/etc/passwd", 1, "--classes: ");
   refused("colours", photos, "--model=/nowhere.onnx", 1, "cannot open /nowhere.onnx: No such file");
   char empty[PATH_MAX];
@@ -265,8 +318,8 @@ static void without_it_the_program_says_how_to_get_it(void **state) {
   free(kept);
 }
 
-/* Tens of kilobytes of names. (ONNX Runtime's telemetry, which is off here, searches the command line with a recursion for
- * each character.) */
+/* Tens of kilobytes of names. (ONNX Runtime's telemetry, which is off here, searches the command line with a recursion
+ * for each character.) */
 static void many_pictures_may_be_named(void **state) {
   (void)state;
   char path[2 * PATH_MAX];
@@ -318,6 +371,9 @@ int main(void) {
                                      cmocka_unit_test(the_engine_computes_too),
                                      cmocka_unit_test(a_picture_is_never_overwritten_by_its_result),
                                      cmocka_unit_test(answers_that_are_not_finite_are_named),
+                                     cmocka_unit_test(probabilities_are_known_by_finite_answers),
+                                     cmocka_unit_test(a_network_that_fails_ends_the_run),
+                                     cmocka_unit_test(folders_that_hold_themselves_are_read_once),
                                      cmocka_unit_test(a_model_is_shown),
                                      cmocka_unit_test(wrong_options_are_refused),
                                      cmocka_unit_test(bad_files_are_a_sentence),

@@ -104,10 +104,11 @@ static inline int ort_find(char path[PATH_MAX], Error *err) {
 static inline int ort_load(Ort *ort, Error *err) {
   char found[PATH_MAX], folder[PATH_MAX];
   if (ort_find(found, err) != 0) return -1;
-  if (found[0] != '/' || realpath(found, ort->path) == NULL) snprintf(ort->path, sizeof ort->path, "%s", found);
+  const int is_path = strchr(found, '/') != NULL;
+  if (!is_path || realpath(found, ort->path) == NULL) snprintf(ort->path, sizeof ort->path, "%s", found);
   ort->library = dlopen(ort->path, RTLD_NOW | RTLD_LOCAL);
   if (ort->library) return 0;
-  if (found[0] == '/') return error_set(err, "ONNX Runtime cannot be loaded: %s", dlerror());
+  if (is_path) return error_set(err, "ONNX Runtime cannot be loaded: %s", dlerror());
   ort_cache_folder(folder);
   return error_set_code(err, ERROR_NOT_INSTALLED,
                         "ONNX Runtime is not there: " ORT_LIBRARY

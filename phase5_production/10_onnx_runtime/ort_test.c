@@ -72,6 +72,16 @@ static void a_file_that_is_no_library_is_refused(void **state) {
   open_fails(home_with("text", "/etc/passwd"), ERROR_OTHER, "ONNX Runtime cannot be loaded: ");
 }
 
+/* What cannot be loaded is not said to be missing. */
+static void a_home_may_be_relative(void **state) {
+  (void)state;
+  char before[PATH_MAX];
+  home_with("relative", "/etc/passwd");
+  assert_true(getcwd(before, sizeof before) != NULL && chdir(test_tmpdir()) == 0);
+  open_fails("relative", ERROR_OTHER, "ONNX Runtime cannot be loaded: ");
+  assert_int_equal(chdir(before), 0);
+}
+
 static void a_version_without_our_interface_is_refused(void **state) {
   (void)state;
   open_fails(home_with("fake", fake), ERROR_OTHER,
@@ -258,6 +268,7 @@ int main(void) {
     die("%s", err.message);
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_home_without_it_is_named),
                                      cmocka_unit_test(another_library_is_none),
+                                     cmocka_unit_test(a_home_may_be_relative),
                                      cmocka_unit_test(a_file_that_is_no_library_is_refused),
                                      cmocka_unit_test(a_version_without_our_interface_is_refused),
                                      cmocka_unit_test(messages_lose_their_places_in_the_source),

@@ -59,13 +59,30 @@ static inline size_t picture_stem(const char *name) {
 
 static inline int picture_entry_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-/* `skip`: of a path, the characters before its name. */
-static inline int picture_list_folder(PictureList *list, const char *folder, size_t skip, int depth, Error *err) {
+/* A folder, and those that it is in. */
+typedef struct FolderChain {
+  const struct FolderChain *outer;
+  dev_t device;
+  ino_t number;
+} FolderChain;
+
+static inline int picture_folder_is_in(const FolderChain *chain, const struct stat *info) {
+  for (; chain; chain = chain->outer)
+    if (chain->device == info->st_dev && chain->number == info->st_ino) return 1;
+  return 0;
+}
+
+/* `skip`: of a path, the characters before its name. A link to a folder that this one is in is passed over. */
+static inline int picture_list_folder(PictureList *list, const char *folder, size_t skip, const FolderChain *outer,
+                                      int depth, Error *err) {
   struct dirent **entries = NULL;
   struct stat info;
   int status = 0;
   if (depth > PICTURE_LIST_DEPTH)
     return error_set(err, "%s: folders are nested more than %d deep", folder, (int)PICTURE_LIST_DEPTH);
+  if (stat(folder, &info) != 0) return error_set(err, "cannot read the folder %s: %s", folder, strerror(errno));
+  if (picture_folder_is_in(outer, &info)) return 0;
+  const FolderChain chain = {outer, info.st_dev, info.st_ino};
   const int count = scandir(folder, &entries, picture_entry_visible, alphasort);
   if (count < 0) return error_set(err, "cannot read the folder %s: %s", folder, strerror(errno));
   for (int i = 0; i < count; i++) {
@@ -74,7 +91,7 @@ static inline int picture_list_folder(PictureList *list, const char *folder, siz
     if (!fits || status != 0 || stat(path, &info) != 0)
       list->others += status == 0;
     else if (S_ISDIR(info.st_mode))
-      status = picture_list_folder(list, path, skip, depth + 1, err);
+      status = picture_list_folder(list, path, skip, &chain, depth + 1, err);
     else if (path[picture_stem(path)] != '\0')
       picture_list_add(list, path, path + skip, 1);
     else
@@ -92,7 +109,7 @@ static inline int picture_list_typed(PictureList *list, const char *typed, Error
   if (user_path(typed, path, sizeof path, err) != 0) return -1;
   if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
     while (strlen(path) > 1 && path[strlen(path) - 1] == '/') path[strlen(path) - 1] = '\0';
-    return picture_list_folder(list, path, strlen(path) + 1, 0, err);
+    return picture_list_folder(list, path, strlen(path) + 1, NULL, 0, err);
   }
   picture_list_add(list, path, typed, 0); /* one that is not there is named when it is read */
   return 0;

@@ -1,5 +1,6 @@
-/* picture_luma.h - colour pictures through a network that knows only grey ones, super-resolution for example: the network
- * gets the luma, and the chroma, in which eyes see less, is scaled to the size of its answer and put back (JFIF):
+/* picture_luma.h - colour pictures through a network that knows only grey ones, super-resolution for example: the
+ * network gets the luma, and the chroma, in which eyes see less, is scaled to the size of its answer and put back, as
+ * JFIF has it:
  *
  *     Y  =  0.299 R + 0.587 G + 0.114 B
  *     Cb = (B - Y) / 1.772, Cr = (R - Y) / 1.402

@@ -110,8 +110,8 @@ static inline int recipe_metadata(PictureRecipe *r, const OnnxModel *model, int 
   const char *text = onnx_metadata(model, "range");
   const int found = onnx_get_preprocessing(model, &p, err);
   if (found < 0) return -1;
-  if (text && recipe_numbers(text, range) != 0)
-    return error_set(err, "%s: its metadata range is \"%.60s\"; a number was expected", model->path, text);
+  if (text && (recipe_numbers(text, range) != 0 || !(range[0] > 0)))
+    return error_set(err, "%s: its metadata range is \"%.60s\"; a number above 0 was expected", model->path, text);
   if (text) r->range = range[0];
   if (found == 0) return 0;
   if (p.channels != r->channels || (r->height > 0 && (p.height != r->height || p.width != r->width)))
@@ -135,6 +135,12 @@ static inline int recipe_sizes(PictureRecipe *r, int wished, int crop, Error *er
   if (r->resize < 0) /* 256 for 224; for pictures, and where the middle is no square, all is kept */
     r->resize =
         r->task == RECIPE_CLASSES && r->channels == 3 && r->height == r->width ? (r->height * 256 + 112) / 224 : 0;
+  if (r->resize > 0 && (r->height == 0 || r->channels == 1))
+    return error_set(err,
+                     r->height == 0 ? "pictures of any size are not resized to %d; give --crop, or --resize=0"
+                                    : "pictures of one channel are scaled to fit, and not resized to %d and "
+                                      "cropped; give --resize=0",
+                     r->resize);
   if (r->resize > 0 && (r->resize < r->height || r->resize < r->width))
     return error_set(err,
                      "a picture of %d pixels on its shorter side cannot be cropped to %d x %d; give a larger --resize",

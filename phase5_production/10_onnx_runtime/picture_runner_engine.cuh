@@ -26,9 +26,11 @@ static inline int runner_infer_engine(Runner *r, float *x, int n, int height, in
   return engine_run_device(engine, in, n, height, width, out, err);
 }
 
-static inline int runner_shape_engine(Runner *r, int height, int width, int *rank, int64_t dim[ORT_RANK], Error *err) {
+static inline int runner_shape_engine(Runner *r, float *x, int n, int height, int width, int *rank,
+                                      int64_t dim[ORT_RANK], Error *err) {
   EngineValue value;
   size_t floats;
+  (void)x, (void)n;
   if (engine_output_shape((Engine *)r->engine, 0, height, width, &value, &floats, err) != 0) return -1;
   *rank = value.rank;
   for (int i = 0; i < value.rank && i < ORT_RANK; i++) dim[i] = value.dim[i];

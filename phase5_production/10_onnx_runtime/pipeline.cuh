@@ -160,23 +160,26 @@ static inline void pipeline_read(Pipeline *p, long item, PictureIn *in) {
   pthread_mutex_unlock(&p->times_lock);
 }
 
-/* Rows of numbers from 0 to 1 with the sum 1 are no logits. */
+/* Rows of numbers from 0 to 1 with the sum 1 are no logits: 1, else 0. Rows that are not finite say nothing; -1: there
+ * are no others. */
 static inline int pipeline_are_probabilities(const float *y, int rows, int classes) {
-  for (int i = 0; i < rows; i++) {
+  int found = -1;
+  for (int i = 0; i < rows && found != 0; i++) {
     double sum = 0;
+    int negative = 0;
     for (int c = 0; c < classes; c++) {
-      if (!(y[(size_t)i * classes + c] >= 0)) return 0;
       sum += (double)y[(size_t)i * classes + c];
+      negative |= y[(size_t)i * classes + c] < 0;
     }
-    if (!(fabs(sum - 1) < 1e-3)) return 0;
+    if (isfinite(sum)) found = !negative && fabs(sum - 1) < 1e-3;
   }
-  return 1;
+  return found;
 }
 
 static inline void pipeline_top(Pipeline *p, Batch *b) {
   const Device device = p->runner->device;
   const int n = b->pictures, classes = p->recipe.classes;
-  if (p->probabilities < 0) { /* seen at the first batch */
+  if (p->probabilities < 0) { /* seen at the first answer that is finite */
     const size_t count = (size_t)n * (size_t)classes;
     float *y = (float *)xmalloc(count * sizeof *y);
     device_download(device, y, b->y, count * sizeof *y);
@@ -204,8 +207,8 @@ static inline int pipeline_infer(Pipeline *p, Batch *b, Error *err) {
   int rank = 0;
   int64_t dim[ORT_RANK];
   if (b->pictures == 0) return 0;
-  if (p->runner->shape(p->runner, b->height, b->width, &rank, dim, err) != 0) return -1;
   const int n = p->runner->batch ? p->runner->batch : b->pictures, pictures = p->recipe.task == RECIPE_PICTURES;
+  if (p->runner->shape(p->runner, b->x, n, b->height, b->width, &rank, dim, err) != 0) return -1;
   size_t each = 1;
   for (int i = 1; i < rank; i++) each *= (size_t)dim[i];
   if (pictures && (rank != 4 || (dim[1] != 1 && dim[1] != 3 && dim[1] != 4)))

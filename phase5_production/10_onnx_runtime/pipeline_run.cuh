@@ -28,15 +28,20 @@ static inline void pipeline_run_sequential(Pipeline *p) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* All stages at once */
 
+/* After Ctrl-C there is none. */
+static inline long pipeline_next_picture(Pipeline *p) {
+  if (interrupt_requested()) window_stop(&p->window);
+  return window_begin(&p->window);
+}
+
 static inline void *pipeline_reader(void *pipeline) {
   Pipeline *p = (Pipeline *)pipeline;
 #ifdef _OPENMP
   omp_set_num_threads(1); /* the readers are the threads */
 #endif
-  for (long item; (item = window_begin(&p->window)) >= 0;) {
+  for (long item; (item = pipeline_next_picture(p)) >= 0;) {
     pipeline_read(p, item, &p->place[item % p->window_size]);
     window_ready(&p->window, item);
-    if (interrupt_requested()) window_stop(&p->window);
   }
   window_leave(&p->window);
   return NULL;
@@ -61,6 +66,7 @@ static inline void *pipeline_batcher(void *pipeline) {
       batch_add(b, p, in, item);
     else
       picture_in_free(in);
+    if (interrupt_requested()) window_stop(&p->window); /* before a place is free: readers may wait for one */
   }
   if (b && b->entries > 0) {
     pipeline_wait_device(p);

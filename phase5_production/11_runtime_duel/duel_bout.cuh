@@ -15,8 +15,10 @@ typedef struct DuelRow {
   const DuelContender *contender;
   DuelProcess process;
   int fights; /* 0: reason says why not */
+  int began;  /* its first answer was there */
   char reason[1024], runtime[80];
   double first; /* seconds from its start to its first answer */
+  double build; /* of the engine: seconds for its plan, before */
   double p50, p99, batch_seconds;
   double host_bytes, gpu_bytes, disk_bytes;
   double difference, cosine; /* the worst of all samples: |a - b| in units of the row's largest; of the angle */
@@ -76,8 +78,10 @@ static inline void duel_build(const DuelBout *b, DuelRow *row) {
   char plan[PATH_MAX];
   if (c->kind != DUEL_ENGINE) return;
   duel_file(plan, &b->setting, c, ".nnplan");
+  const double start = seconds_now();
   if (duel_start(&p, c, &b->setting, 1, &err) != 0) return;
   json_decref(duel_process_answer(&p, DUEL_START_SECONDS, &err));
+  row->build = seconds_now() - start;
   duel_process_end(&p);
 }
 
@@ -103,7 +107,7 @@ static inline void duel_begin(DuelBout *b, DuelRow *row) {
     if (row->process.pid == 0) return;
     if (b->device == DEVICE_GPU) row->gpu_bytes = duel_gpu_used(b->device) - used;
   }
-  row->fights = 1;
+  row->fights = row->began = 1;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -122,7 +126,7 @@ static inline float *duel_read_outputs(const DuelBout *b, const DuelRow *row, in
   float *y = (float *)xmalloc((size_t)bytes);
   const int read = bytes > 0 && fread(y, 1, (size_t)bytes, file) == (size_t)bytes;
   fclose(file);
-  if (read && *floats * (size_t)samples * sizeof(float) == (size_t)bytes) return y;
+  if (read && *floats > 0 && *floats * (size_t)samples * sizeof(float) == (size_t)bytes) return y;
   free(y);
   return NULL;
 }
@@ -161,10 +165,28 @@ static inline void duel_compare_outputs(const DuelBout *b, DuelRow *row, const f
   free(columns);
 }
 
+/* The first in float32 that fights, ONNX Runtime's CPU provider before others. */
+static inline int duel_reference(const DuelBout *b) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < b->rows; i++)
+      if (b->row[i].fights && (pass > 0 || duel_is(b->row[i].contender, "fp32"))) return i;
+  return -1;
+}
+
+/* Chooses the reference, now: one that is gone since, or whose answer is not there, is none. NULL: nobody is left. */
+static inline float *duel_reference_outputs(DuelBout *b, int samples, size_t *classes) {
+  while ((b->reference = duel_reference(b)) >= 0) {
+    float *y = duel_read_outputs(b, &b->row[b->reference], samples, classes);
+    if (y) return y;
+    duel_drop(&b->row[b->reference], "its output is not there, or is none for so many samples");
+  }
+  return NULL;
+}
+
 /* Who is too far from the reference is out. */
 static inline void duel_compare(DuelBout *b, int samples) {
   size_t classes, others;
-  float *reference = b->reference < 0 ? NULL : duel_read_outputs(b, &b->row[b->reference], samples, &classes);
+  float *reference = duel_reference_outputs(b, samples, &classes);
   for (int i = 0; i < b->rows && reference; i++) {
     DuelRow *row = &b->row[i];
     if (!row->fights) continue;
@@ -260,14 +282,6 @@ static inline void duel_facts(DuelBout *b, DuelRow *row) {
   json_decref(facts);
 }
 
-/* The first in float32 that fights, ONNX Runtime's CPU provider before others. */
-static inline int duel_reference(const DuelBout *b) {
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < b->rows; i++)
-      if (b->row[i].fights && (pass > 0 || strcmp(b->row[i].contender->precision, "fp32") == 0)) return i;
-  return -1;
-}
-
 static inline void duel_write_samples(const DuelSetting *s, uint64_t seed) {
   char path[PATH_MAX];
   const size_t count = (size_t)s->most * duel_model_floats(&s->model);
@@ -316,24 +330,34 @@ static inline void duel_make_half(const DuelBout *b) {
 }
 
 /* What each has shown so far, for whoever waits. */
-static inline void duel_say_times(const DuelBout *b, int batch) {
+static inline void duel_say_times(DuelBout *b, int batch) {
   for (int i = 0; i < b->rows; i++) {
-    const DuelRow *row = &b->row[i];
+    DuelRow *row = &b->row[i];
     const size_t count = batch == 1 ? row->count : row->stream_count;
-    double each = 0;
-    for (size_t k = 0; k < count; k++) each += (batch == 1 ? row->times[k] : row->streams[k]) / (double)count;
     if (count > 0)
       fprintf(b->log, "%s, %s, batch %d: %.1f us\n", row->contender->title, row->contender->precision, batch,
-              1e6 * each);
+              1e6 * timer_stats(batch == 1 ? row->times : row->streams, count).median);
   }
 }
 
 static inline void duel_say_state(const DuelBout *b, const DuelRow *row) {
-  if (row->fights)
+  if (row->fights && isfinite(row->build))
+    fprintf(b->log, "%s, %s: plan after %.2f s; with it the first answer after %.2f s\n", row->contender->title,
+            row->contender->precision, row->build, row->first);
+  else if (row->fights)
     fprintf(b->log, "%s, %s: first answer after %.2f s\n", row->contender->title, row->contender->precision,
             row->first);
   else
     fprintf(b->log, "%s, %s: left out: %s\n", row->contender->title, row->contender->precision, row->reason);
+}
+
+/* Why it cannot fight here; NULL: it may try. */
+static inline const char *duel_absent(const DuelBout *b, const DuelContender *c) {
+  if (c->kind == DUEL_RESERVED) return "its lesson comes later in the course: this row is kept for it";
+  if (c->device == DEVICE_GPU && b->device == DEVICE_CPU) return "it computes on a GPU; give --device=gpu";
+  if (duel_is(c, "int8") && b->setting.int8[0] == '\0')
+    return "there is no quantised model, NAME.int8.onnx beside NAME.onnx; lesson 9 (int8) writes it";
+  return NULL;
 }
 
 /* The rows, with their contenders, are there; setting and plan, too. */
@@ -343,16 +367,18 @@ static inline void duel_fight(DuelBout *b, uint64_t seed) {
   duel_make_half(b);
   for (int i = 0; i < b->rows && !interrupt_requested(); i++) {
     DuelRow *row = &b->row[i];
-    row->first = row->p50 = row->p99 = row->batch_seconds = row->host_bytes = row->gpu_bytes = row->disk_bytes = NAN;
+    row->build = row->first = row->p50 = row->p99 = row->batch_seconds = row->host_bytes = row->gpu_bytes =
+        row->disk_bytes = NAN;
     row->difference = 0;
     row->cosine = 1;
-    if (row->contender->kind == DUEL_RESERVED)
-      duel_drop(row, "its lesson comes later in the course: this row is kept for it");
+    const char *absent = duel_absent(b, row->contender);
+    if (absent)
+      duel_drop(row, absent);
     else
       duel_begin(b, row);
     duel_say_state(b, row);
   }
-  b->reference = duel_reference(b);
+  b->reference = -1;
   duel_measure(b, 1, duel_round_times);
   duel_say_times(b, 1);
   if (b->plan.batch > 1) duel_measure(b, b->plan.batch, duel_round_stream);

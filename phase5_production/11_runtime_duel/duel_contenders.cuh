@@ -185,10 +185,6 @@ static inline int duel_start(DuelProcess *p, const DuelContender *c, const DuelS
     snprintf(text[2], sizeof text[2], "--way=%s", c->way);
     snprintf(text[3], sizeof text[3], "--precision=%s", c->precision);
     snprintf(text[4], sizeof text[4], "--device=%s", c->device == DEVICE_GPU ? "cuda" : "cpu");
-    int used = snprintf(text[5], sizeof text[5], "--shape=");
-    for (int i = 1; i < s->model.rank; i++)
-      used += snprintf(text[5] + used, sizeof text[5] - (size_t)used, "%s%lld", i > 1 ? "," : "",
-                       (long long)s->model.dim[i]);
   } else {
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
       return error_set(err, "/proc/self/exe: %s", strerror(errno));
@@ -197,12 +193,15 @@ static inline int duel_start(DuelProcess *p, const DuelContender *c, const DuelS
     snprintf(text[1], sizeof text[1], "--folder=%s", s->folder);
     snprintf(text[2], sizeof text[2], "--most=%d", s->most);
     snprintf(text[3], sizeof text[3], "--gpu=%d", s->gpu);
-    snprintf(text[4], sizeof text[4], "--side=%lld", (long long)(s->model.rank == 4 ? s->model.dim[2] : 1));
-    snprintf(text[5], sizeof text[5], build ? "--build" : "--fight");
+    snprintf(text[4], sizeof text[4], build ? "--build" : "--fight");
   }
   duel_path(path, s, c);
   snprintf(text[6], sizeof text[6], c->kind == DUEL_TORCH ? "--model=%s" : "%s", path);
   snprintf(text[7], sizeof text[7], "--threads=%d", s->threads);
+  int used = snprintf(text[5], sizeof text[5], "--shape=");
+  for (int i = 1; i < s->model.rank; i++)
+    used +=
+        snprintf(text[5] + used, sizeof text[5] - (size_t)used, "%s%lld", i > 1 ? "," : "", (long long)s->model.dim[i]);
   for (int i = 0; i < 8; i++) argv[n++] = text[i];
   return duel_process_start(p, argv, err);
 }

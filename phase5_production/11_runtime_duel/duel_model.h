@@ -60,6 +60,22 @@ static inline int duel_model_input(DuelModel *m, const OnnxModel *onnx, int side
   return 0;
 }
 
+/* "3,224,224": the sizes of a sample, as the parent has read them. The file is not read: that is the runtime's work. */
+static inline int duel_model_given(DuelModel *m, const char *path, const char *shape, Error *err) {
+  memset(m, 0, sizeof *m);
+  snprintf(m->path, sizeof m->path, "%s", path);
+  duel_model_name(m);
+  m->dim[m->rank++] = -1;
+  for (const char *at = shape; *at != '\0' && m->rank < DUEL_RANK;) {
+    char *end;
+    m->dim[m->rank] = strtoll(at, &end, 10);
+    if (end == at || m->dim[m->rank++] < 1 || (*end != ',' && *end != '\0')) break;
+    at = *end == ',' ? end + 1 : end;
+    if (*at == '\0') return 0;
+  }
+  return error_set(err, "--shape=%s: sizes such as 3,224,224 were expected", shape);
+}
+
 static inline int duel_model_open(DuelModel *m, const char *path, int side, Error *err) {
   OnnxModel onnx;
   struct stat info;

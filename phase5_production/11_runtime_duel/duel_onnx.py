@@ -13,27 +13,28 @@ from torch.nn import functional
 
 # ---- the wire format of protobuf: fields of a message as (number, value) ----
 
+def varint(data, at):
+    """A number in groups of 7 bits, and where the next field begins."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
 def fields(data):
     at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
     while at < len(data):
-        key = varint()
+        key, at = varint(data, at)
         kind = key & 7
         if kind == 0:
-            yield key >> 3, varint()
+            value, at = varint(data, at)
+            yield key >> 3, value
         elif kind == 2:
-            length = varint()
+            length, at = varint(data, at)
             yield key >> 3, data[at:at + length]
             at += length
         elif kind in (1, 5):
@@ -54,14 +55,7 @@ def numbers(value):
         return [signed(value)]
     out, at = [], 0
     while at < len(value):
-        number = shift = 0
-        while True:
-            byte = value[at]
-            at += 1
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
+        number, at = varint(value, at)
         out.append(signed(number))
     return out
 

@@ -31,7 +31,20 @@ static inline void duel_ort_free(DuelOrt *d) {
   d->x = d->y = NULL;
 }
 
-/* The output's sizes are learnt from a run of one sample: a batch changes the first. */
+/* The output's sizes for one sample, where the model says them. A run to learn them would count as a slow start. */
+static inline int duel_ort_known(DuelOrt *d) {
+  const OrtPort *port = &d->net.output[0];
+  size_t floats = 1;
+  for (int i = 1; i < port->rank; i++) {
+    if (port->dim[i] < 1) return 0;
+    floats *= (size_t)port->dim[i];
+  }
+  if (port->rank < 2 || port->dim[0] >= 0) return 0;
+  d->runner.output_floats = floats;
+  return 1;
+}
+
+/* Else they are learnt from a run of one sample: a batch changes the first. */
 static inline int duel_ort_shape(DuelOrt *d, OrtArray *out, Error *err) {
   int64_t dim[ORT_RANK];
   memcpy(dim, d->model->dim, sizeof dim);
@@ -51,14 +64,18 @@ static inline int duel_ort_session(DuelOrt *d, Error *err) {
   OrtNetOptions plain = d->options;
   OrtArray out;
   if (d->net.session && !d->options.cuda_graph) return 0;
-  plain.cuda_graph = 0; /* a run without bound arrays cannot be recorded */
   if (d->net.session) ort_session_close(&d->net);
-  if (d->runner.output_floats == 0) {
-    if (ort_session(&d->net, &d->ort, d->model->path, &plain, err) != 0 || duel_ort_shape(d, &out, err) != 0) return -1;
-    if (out.rank < 1 || out.dim[0] != 1) return error_set(err, "output %s has no batch", d->net.output[0].name);
-    if (!d->options.cuda_graph) return 0;
+  if (ort_session(&d->net, &d->ort, d->model->path, &d->options, err) != 0) return -1;
+  if (d->runner.output_floats > 0 || duel_ort_known(d)) return 0;
+  if (d->options.cuda_graph) { /* a run without bound arrays cannot be recorded */
+    plain.cuda_graph = 0;
     ort_session_close(&d->net);
+    if (ort_session(&d->net, &d->ort, d->model->path, &plain, err) != 0) return -1;
   }
+  if (duel_ort_shape(d, &out, err) != 0) return -1;
+  if (out.rank < 1 || out.dim[0] != 1) return error_set(err, "output %s has no batch", d->net.output[0].name);
+  if (!d->options.cuda_graph) return 0;
+  ort_session_close(&d->net);
   return ort_session(&d->net, &d->ort, d->model->path, &d->options, err);
 }
 

@@ -18,13 +18,30 @@ enum { DUEL_MODELS = 64 };
 
 typedef struct Options {
   CommonOptions common;
-  const char *only, *python, *int8, *draw, *be, *folder;
+  const char *only, *python, *int8, *draw, *be, *folder, *shape;
   const char *models[DUEL_MODELS];
   int model_count, threads, gpu, rounds, starts, side, most, build;
   double seconds;
 } Options;
 
-enum { ONLY = 1, PYTHON, INT8, DRAW, THREADS, GPU, ROUNDS, STARTS, SECONDS, SIDE, BE, FOLDER, MOST, BUILD, FIGHT };
+enum {
+  ONLY = 1,
+  PYTHON,
+  INT8,
+  DRAW,
+  THREADS,
+  GPU,
+  ROUNDS,
+  STARTS,
+  SECONDS,
+  SIDE,
+  BE,
+  FOLDER,
+  SHAPE,
+  MOST,
+  BUILD,
+  FIGHT
+};
 
 static error_t parse_contender(int key, char *arg, struct argp_state *state) {
   Options *o = (Options *)state->input;
@@ -35,6 +52,9 @@ static error_t parse_contender(int key, char *arg, struct argp_state *state) {
       return 0;
     case FOLDER:
       o->folder = arg;
+      return 0;
+    case SHAPE:
+      o->shape = arg;
       return 0;
     case MOST:
       o->most = (int)option_int(state, arg, "--most", 1, 65536);
@@ -134,6 +154,7 @@ static void options_read(Options *o, int argc, char **argv) {
       {"draw", DRAW, "FILE", 0, "Only draw the charts of what another machine has printed with --json", 0},
       {"be", BE, "NAME", OPTION_HIDDEN, "", 0},
       {"folder", FOLDER, "DIR", OPTION_HIDDEN, "", 0},
+      {"shape", SHAPE, "N,...", OPTION_HIDDEN, "", 0},
       {"most", MOST, "N", OPTION_HIDDEN, "", 0},
       {"build", BUILD, NULL, OPTION_HIDDEN, "", 0},
       {"fight", FIGHT, NULL, OPTION_HIDDEN, "", 0},
@@ -180,6 +201,7 @@ static void print_row(const DuelBout *b, const DuelRow *row) {
   print_bytes(row->gpu_bytes);
   print_bytes(row->disk_bytes);
   printf("%10.1e%10d/%d\n", row->difference, row->same, row->samples);
+  if (row->reason[0]) printf("%37s  left out then: %s\n", "", row->reason);
 }
 
 static void print_table(const DuelBout *b) {
@@ -248,7 +270,8 @@ static int draw_file(const Options *o) {
   json_array_foreach(rows, i, row) {
     const char *model = json_string_value(json_object_get(row, "model"));
     const char *before = i > 0 ? json_string_value(json_object_get(json_array_get(rows, i - 1), "model")) : NULL;
-    if (model && (before == NULL || strcmp(before, model) != 0)) draw(rows, model, o->common.output_dir);
+    if (model && strchr(model, '/') == NULL && (before == NULL || strcmp(before, model) != 0))
+      draw(rows, model, o->common.output_dir);
   }
   printf("charts in %s\n", o->common.output_dir);
   json_decref(result);
@@ -271,6 +294,7 @@ static json_t *row_json(const DuelBout *b, const DuelRow *row) {
   json_add(o, "batch_us", 1e6 * row->batch_seconds);
   json_add(o, "images_per_second", b->plan.batch / row->batch_seconds);
   json_add(o, "first_answer_seconds", row->first);
+  json_add(o, "build_seconds", row->build);
   json_add(o, "host_bytes", row->host_bytes);
   json_add(o, "gpu_bytes", row->gpu_bytes);
   json_add(o, "disk_bytes", row->disk_bytes);
@@ -313,10 +337,13 @@ static void setting_fill(DuelSetting *s, const Options *o, const char *typed) {
 /* The contender NAME of another run of this program. */
 static int be(const Options *o) {
   DuelSetting s;
+  Error err;
   const DuelContender *c = duel_contender_named(o->be);
   memset(&s, 0, sizeof s);
-  setting_fill(&s, o, o->models[0]);
+  if (duel_model_given(&s.model, o->models[0], o->shape ? o->shape : "", &err) != 0) die("%s", err.message);
   snprintf(s.folder, sizeof s.folder, "%s", o->folder ? o->folder : ".");
+  s.threads = o->threads;
+  s.gpu = o->gpu;
   s.most = o->most;
   if (o->threads > 0) threads_set(o->threads);
   return o->build ? duel_be_builder(c, &s) : duel_be(c, &s);
@@ -336,16 +363,14 @@ static int fight(const Options *o, const char *typed, json_t *rows) {
   b.log = stderr;
   for (int i = 0; i < DUEL_CONTENDERS; i++) {
     const DuelContender *c = &duel_contenders[i];
-    const int wanted = o->only ? listed(o->only, c->name) : c->kind == DUEL_RESERVED || c->device == b.device || i == 0;
-    if (duel_is(c, "int8") && b.setting.int8[0] == '\0') continue;
-    if (wanted && (c->device == DEVICE_CPU || b.device == DEVICE_GPU || c->kind == DUEL_RESERVED))
-      b.row[b.rows++].contender = c;
+    const int usual = c->kind == DUEL_RESERVED || ((c->device == b.device || i == 0) && !duel_absent(&b, c));
+    if (o->only ? listed(o->only, c->name) : usual) b.row[b.rows++].contender = c;
   }
   duel_fight(&b, o->common.seed);
   print_table(&b);
   for (int i = 0; i < b.rows; i++) {
     json_array_append_new(rows, row_json(&b, &b.row[i]));
-    failed |= !b.row[i].fights && b.row[i].samples > 0; /* it has answered, and wrongly, or not to the end */
+    failed |= !b.row[i].fights && b.row[i].began; /* it has answered, and wrongly, or not to the end */
   }
   draw(rows, b.setting.model.name, o->common.output_dir);
   duel_free(&b);

@@ -136,7 +136,7 @@ static void a_contender_that_ends_is_a_reason(void **state) {
   expect_reason(python("ends", "echo some words >&2; exit 3\n"), 0, "some words");
   expect_reason(python("mute", "exit 3\n"), 0, "it ended without a word");
   expect_reason(python("talks", "echo hello\n"), 0, "it answered \"hello\"");
-  expect_reason(python("later", "echo '{\"first\":1}'; read; echo gone >&2; exit 1\n"), 0, "gone");
+  expect_reason(python("later", "echo '{\"first\":1}'; read; echo gone >&2; exit 1\n"), 1, "gone");
 }
 
 /* Another output than the reference's: never measured, and the duel has failed. */
@@ -154,10 +154,37 @@ static void a_contender_that_is_wrong_is_not_measured(void **state) {
                        1, "its answers differ from ONNX Runtime, CPU by nan");
   expect_reason_beside(
       "ort_cpu",
-      python("short", "echo '{\"first\":1}'\nread\nhead -c 8 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 0,
+      python("short", "echo '{\"first\":1}'\nread\nhead -c 8 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 1,
       "its output has another size than the reference's");
-  expect_reason_beside("ort_cpu", python("none", "echo '{\"first\":1}'\nread\necho '{\"ready\":1}'\nread\n"), 0,
+  expect_reason_beside("ort_cpu", python("none", "echo '{\"first\":1}'\nread\necho '{\"ready\":1}'\nread\n"), 1,
                        "its output has another size than the reference's");
+}
+
+/* PyTorch's row stands before the engine's: it would be the reference. Another takes its place. */
+static void a_reference_that_is_gone_is_replaced(void **state) {
+  (void)state;
+  static const char *const scripts[][2] = {{"read; exit 1\n", "it ended without a word"},
+                                           {"read; echo '{\"ready\":1}'; read\n", "its output is not there"}};
+  for (int i = 0; i < 2; i++) {
+    char script[128];
+    snprintf(script, sizeof script, "echo '{\"first\":1}'\n%s", scripts[i][0]);
+    Subprocess said = duel("--only=engine_cpu,torch_cpu", python(i ? "silent" : "gone", script), NULL);
+    expect_run(&said, 1, "answers are compared with those of our engine, CPU", NULL);
+    json_t *result = expect_json(&said), *row = row_of(result, "engine_cpu");
+    assert_non_null(strstr(json_string_value(json_object_get(row_of(result, "torch_cpu"), "reason")), scripts[i][1]));
+    assert_int_equal(json_integer_value(json_object_get(row, "same_class")), 4); /* with itself, but compared */
+    json_decref(result);
+    subprocess_free(&said);
+  }
+}
+
+/* Who was asked for has a row, also where it cannot fight. */
+static void a_contender_of_another_device_has_a_row(void **state) {
+  (void)state;
+  Subprocess said = duel("--only=engine_cpu,engine,engine_cpu_int8", NULL, NULL);
+  expect_run(&said, 0, "it computes on a GPU; give --device=gpu", NULL);
+  expect_run(&said, 0, "there is no quantised model, NAME.int8.onnx beside NAME.onnx", NULL);
+  subprocess_free(&said);
 }
 
 static void refused(const char *argument, int status, const char *sentence) {
@@ -186,6 +213,8 @@ int main(void) {
                                      cmocka_unit_test(a_python_that_is_missing_is_a_reason),
                                      cmocka_unit_test(a_contender_that_ends_is_a_reason),
                                      cmocka_unit_test(a_contender_that_is_wrong_is_not_measured),
+                                     cmocka_unit_test(a_reference_that_is_gone_is_replaced),
+                                     cmocka_unit_test(a_contender_of_another_device_has_a_row),
                                      cmocka_unit_test(wrong_arguments_are_refused)};
   return TEST_MAIN("runtime_duel", tests);
 }

@@ -6,6 +6,8 @@
 colours.onnx    (N,3,8,8) -> the mean of each channel, and of all three: classes red, green, blue, bright
 twice.onnx      (N,3,H,W) -> (N,3,2H,2W), each pixel four times
 twice_luma.onnx (N,1,H,W) -> (N,1,2H,2W), the same for one channel
+shares.onnx     (N,3,8,8) -> Softmax of the root of the mean of each channel: NaN where it is negative
+one_width.onnx  (N,3,H,W) -> the same; it fails where W is not 20, and does not say so
 logarithm.onnx  (2,3,8,8), a fixed batch -> the logarithm of the mean of each channel: -inf where it is black
 """
 import json
@@ -42,6 +44,11 @@ def main(folder):
         save(folder, name, [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest",
                                              coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
              ["N", channels, "H", "W"], ["N", channels, "H2", "W2"], [("scales", [4], [1, 1, 2, 2])])
+    save(folder, "shares", means + [helper.make_node("Sqrt", ["means"], ["roots"]),
+                                    helper.make_node("Softmax", ["roots"], ["y"], axis=1)],
+         ["N", 3, 8, 8], ["N", 3], (), {"preprocessing": plain(8)})
+    save(folder, "one_width", [helper.make_node("Add", ["x", "zeros"], ["y"])],
+         ["N", 3, "H", "W"], ["N", 3, "H", "W2"], [("zeros", [20], [0] * 20)])
     save(folder, "logarithm", means + [helper.make_node("Log", ["means"], ["y"])], [2, 3, 8, 8], [2, 3], (),
          {"preprocessing": plain(0)})
 
