@@ -3,9 +3,9 @@
  * protobuf-c checks lengths, but it follows messages inside messages as deep as a file wants them, which ends in a
  * stack overflow, it cuts a text at its first zero byte, it joins a graph that is given in many parts in time that
  * grows with their square, and where a file is wrong it does not say. This pass bounds the depth, wants such a message
- * in one part, and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one after
- * the other, each a varint (number * 8 + coding), then a varint (coding 0), 8 bytes (1), a length and that many bytes
- * (2), or 4 bytes (5).
+ * in one part, and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one
+ * after the other, each a varint (number * 8 + coding), then a varint (coding 0), 8 bytes (1), a length and that
+ * many bytes (2), or 4 bytes (5).
  */
 #ifndef COMMON_ONNX_SCAN_H
 #define COMMON_ONNX_SCAN_H

@@ -10,8 +10,8 @@
 
 /* The tensor map of x, `rank` dimensions (at most 5), the contiguous one first: size[i] elements along dimension i,
  * pitch[i] bytes from one to the next along dimension i + 1, boxes of box[i] elements. Boxes have the 128-byte swizzle
- * unless told otherwise, and are zero outside of the array. x and the pitches are multiples of 16 bytes. The driver makes the map; its library
- * need not be linked, since the runtime finds the function. */
+ * unless told otherwise, and are zero outside of the array. x and the pitches are multiples of 16 bytes. The driver
+ * makes the map; its library need not be linked, since the runtime finds the function. */
 static inline CUtensorMap tensor_map(const void *x, CUtensorMapDataType type, int rank, const cuuint64_t *size,
                                      const cuuint64_t *pitch, const cuuint32_t *box,
                                      CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B) {

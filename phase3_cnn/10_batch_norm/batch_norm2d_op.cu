@@ -19,7 +19,9 @@ static inline size_t batch_norm2d_add_relu_op_saved(const Node *node, int batch)
 }
 
 static inline size_t batch_norm2d_op_workspace(const Context *context, const Node *node, int batch) {
-  return context->device == DEVICE_GPU && context->training ? batch_norm2d_workspace_floats(batch_norm2d_op_shape(node, batch)) : 0;
+  return context->device == DEVICE_GPU && context->training
+             ? batch_norm2d_workspace_floats(batch_norm2d_op_shape(node, batch))
+             : 0;
 }
 
 /* The arrays of a node. */

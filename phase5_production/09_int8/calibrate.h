@@ -2,7 +2,8 @@
  *
  *   min-max      the largest |x| that was seen. Nothing is cut off; one outlier makes all steps large
  *   percentile   all but the largest 0.01 % of |x| (or another share)
- *   entropy      the range whose 128 steps (of uint8: 256) lose least information: the histogram of |x|, cut off there, and the same one
+ *   entropy      the range whose 128 steps (of uint8: 256) lose least information: the histogram of |x|, cut off
+ * there, and the same one
  *                as these steps can tell it, differ least in the sense of Kullback and Leibler (Migacz, 8-bit inference
  *                with TensorRT, 2017)
  *
@@ -71,9 +72,9 @@ static inline float calibrate_percentile(const CalibrateRange *range, double sha
   return range->most * (float)end / CALIBRATE_BINS;
 }
 
-/* How much information about the numbers is lost when int8 ends after `end` bins: sum of p log(p / q). p: the histogram,
- * with what lies beyond in the last bin. q: the same without that, as `steps` steps tell it: a step knows how many
- * numbers it holds, spread evenly over those of its bins that hold any. */
+/* How much information about the numbers is lost when int8 ends after `end` bins: sum of p log(p / q). p: the
+ * histogram, with what lies beyond in the last bin. q: the same without that, as `steps` steps tell it: a step knows
+ * how many numbers it holds, spread evenly over those of its bins that hold any. */
 static inline double calibrate_divergence(const double *bin, int end, double beyond, int steps) {
   double all_p = beyond, all_q = 0, sum = 0;
   for (int i = 0; i < end; i++) all_p += bin[i], all_q += bin[i];

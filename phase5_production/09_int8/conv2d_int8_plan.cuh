@@ -2,12 +2,15 @@
  *
  * Boxes, pitches, planes and taps are those of conv2d_nhwc_plan.cuh. What differs:
  *
- *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, a row has 64 bytes
+ *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, a row has 64
+ * bytes
  *   tiles    one tile is 64 filters of `pixels` sums. The two groups of four warps that multiply have a tile each, in
  *            turns: while one rounds and stores its sums, the other one has the tensor cores
- *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block computes tiles
+ *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block computes
+ * tiles
  *            of these filters alone, and only pixels are copied. Otherwise they pass through a ring, and two blocks, a
- *            cluster, have tiles of the same filters: each copies half of the weights, to both. With all multiprocessors at
+ *            cluster, have tiles of the same filters: each copies half of the weights, to both. With all
+ * multiprocessors at
  *            work an H200's L2 cache gives each some 20 bytes per clock, and int8 products want more
  *   widths   wgmma has 8, 16, 24, 32, and then multiples of 16 columns of integers
  *   staging  outputs leave through shared memory, 64 bytes for each pixel; what is added comes in the same way
@@ -56,7 +59,8 @@ static inline __host__ __device__ int conv2d_int8_team_tiles(const Conv2dNhwcPla
   return (pixel_tiles + team - 1) / team * plan->tiles_filters;
 }
 
-/* Blocks of the grid. Where weights stay, a multiple of the blocks of filters: then a block's tiles have the same ones. */
+/* Blocks of the grid. Where weights stay, a multiple of the blocks of filters: then a block's tiles have the same
+ * ones. */
 static inline int conv2d_int8_blocks(const Conv2dNhwcPlan *plan, int multiprocessors) {
   if (!conv2d_int8_stays(plan)) {
     const int team = conv2d_int8_team(plan), tiles = conv2d_int8_team_tiles(plan), most = multiprocessors / team;
@@ -68,8 +72,8 @@ static inline int conv2d_int8_blocks(const Conv2dNhwcPlan *plan, int multiproces
 
 enum { CONV2D_INT8_L2_BYTES = 20, CONV2D_INT8_END = 600, CONV2D_INT8_SUM = 10 }; /* per clock; clocks of a tile's end */
 
-/* Clocks of an H200, roughly: of each row of channels and tap the products, or its copies if these take longer. Two groups in
- * turns hide the end of a tile behind the products of the next, unless it takes longer than these. */
+/* Clocks of an H200, roughly: of each row of channels and tap the products, or its copies if these take longer. Two
+ * groups in turns hide the end of a tile behind the products of the next, unless it takes longer than these. */
 static inline double conv2d_int8_cost(const Conv2dNhwcPlan *plan, int multiprocessors) {
   const double box = (double)plan->box_rows * plan->tile_images * plan->pitch * plan->row_channels;
   const double end = CONV2D_INT8_END + CONV2D_INT8_SUM * plan->pixels;

@@ -1,4 +1,5 @@
-/* Convolution of int8 numbers: every version gives the bits of the loops on the host, on ragged shapes, with every end. */
+/* Convolution of int8 numbers: every version gives the bits of the loops on the host, on ragged shapes, with every
+ * end. */
 #include "phase5_production/09_int8/conv2d_int8.cuh"
 
 #include "phase5_production/09_int8/conv2d_int8_mma.cuh"
@@ -19,8 +20,8 @@ static void run_wgmma(int8_t *y, const int8_t *x, const int8_t *w, Conv2dShape s
 }
 static void run_wgmma(float *, const int8_t *, const int8_t *, Conv2dShape, Int8End) {}
 
-/* Above so many products the loops of the host would take seconds. On a GPU dp4a, which they have proven on small shapes, then
- * says what is right. */
+/* Above so many products the loops of the host would take seconds. On a GPU dp4a, which they have proven on small
+ * shapes, then says what is right. */
 #define MOST_PRODUCTS 1e8
 
 /* y as it shall be, on the host. */

@@ -1,6 +1,7 @@
 /* conv2d_int8_wgmma.cuh - convolution of int8 numbers (conv2d_int8.cuh) with the instructions of Hopper.
  *
- *   conv2d_int8_wgmma     x (N,H,W,C), w (K,R,S,C) -> y (N,P,Q,K) int8, with every end. Shapes that it does not take go to
+ *   conv2d_int8_wgmma     x (N,H,W,C), w (K,R,S,C) -> y (N,P,Q,K) int8, with every end. Shapes that it does not take
+ * go to
  *                         conv2d_int8_mma(): groups, channels that are no multiple of 16, a stride above 2
  *   conv2d_int8_best      the fastest that this GPU has
  */
@@ -11,8 +12,8 @@
 #include "phase5_production/09_int8/conv2d_int8_mma.cuh"
 #include "phase5_production/09_int8/conv2d_int8_wgmma_kernel.cuh"
 
-/* There are 24 of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
- * are four, of 128 pixels. */
+/* There are 24 of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then
+ * there are four, of 128 pixels. */
 #if defined(SIMT_REWRITTEN) && !defined(INT8_EMULATE_WGMMA)
 #define INT8_WITHOUT_WGMMA
 #endif

@@ -1,16 +1,16 @@
 /* conv2d_int8_wgmma_kernel.cuh - the kernel of conv2d_int8_wgmma.cuh, which includes it.
  *
- * One block per multiprocessor, three groups of four warps. Of the first one, three threads copy: boxes of pixels, tiles of
- * weights, and what is added. The other two multiply, each every second tile of the block. The copies of all tiles go
- * through the same two rings, one tile after the other, so a group skips the stages of the other one's tiles. It may begin
- * only when that one has waited for all of its own: an mbarrier tells a phase from the one before by its parity, but not
- * from the one before that.
+ * One block per multiprocessor, three groups of four warps. Of the first one, three threads copy: boxes of pixels,
+ * tiles of weights, and what is added. The other two multiply, each every second tile of the block. The copies of
+ * all tiles go through the same two rings, one tile after the other, so a group skips the stages of the other one's
+ * tiles. It may begin only when that one has waited for all of its own: an mbarrier tells a phase from the one
+ * before by its parity, but not from the one before that.
  *
- * A tile is 64 filters x ROW PIXELS. Tensor cores leave in a lane the sums of rows l / 4 and l / 4 + 8 of its warp's 16,
- * of two neighbouring pixels. The tensor map of the weights gives row i filter 2 i, and row i + 8 filter 2 i + 1: so the
- * lane has two neighbouring filters of a pixel, which become two neighbouring bytes. Those of two pixels are the 32 bits
- * that stmatrix.trans takes, and one such instruction writes 16 filters of 32 pixels. ldmatrix.trans reads what is added
- * from the same places.
+ * A tile is 64 filters x ROW PIXELS. Tensor cores leave in a lane the sums of rows l / 4 and l / 4 + 8 of its warp's
+ * 16, of two neighbouring pixels. The tensor map of the weights gives row i filter 2 i, and row i + 8 filter 2 i +
+ * 1: so the lane has two neighbouring filters of a pixel, which become two neighbouring bytes. Those of two pixels
+ * are the 32 bits that stmatrix.trans takes, and one such instruction writes 16 filters of 32 pixels. ldmatrix.trans
+ * reads what is added from the same places.
  */
 #ifndef PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_KERNEL_CUH
 #define PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_KERNEL_CUH
@@ -111,8 +111,8 @@ static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcP
 }
 
 /* Another thread: the weights of one tap and a row of channels. They run along r, s, c without a gap: what a row has of
- * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. Of a team each block copies half of
- * the filters, to both: when a stage is empty in both, and each has announced all of it. */
+ * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. Of a team each block copies
+ * half of the filters, to both: when a stage is empty in both, and each has announced all of it. */
 template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                 const Conv2dInt8Maps &maps) {
@@ -173,8 +173,8 @@ static __device__ __forceinline__ Conv2dInt8Filters conv2d_int8_filters(const In
   return own;
 }
 
-/* 1.5 * 2^23: a float of this size has no fraction, so adding it rounds, halves to even. Its last byte is then that of the
- * integer. */
+/* 1.5 * 2^23: a float of this size has no fraction, so adding it rounds, halves to even. Its last byte is then that
+ * of the integer. */
 #define INT8_SHIFT 12582912.0f
 
 /* The integer nearest to a finite y, from `least` to `most`, in the last byte. */
@@ -182,7 +182,8 @@ static __device__ __forceinline__ uint32_t int8_last_byte(float y, float least, 
   return __float_as_uint(__fadd_rn(fminf(fmaxf(y, least), most), INT8_SHIFT));
 }
 
-/* What is the same for all outputs. ReLU is the least value. sign: 128 where what is added has one: (byte ^ sign) - sign. */
+/* What is the same for all outputs. ReLU is the least value. sign: 128 where what is added has one: (byte ^ sign) -
+ * sign. */
 typedef struct Conv2dInt8Limits {
   float least, most;
   int sign;

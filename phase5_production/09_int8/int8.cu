@@ -4,8 +4,8 @@
  *     bazel run //phase5_production:int8 -- runs/fashion_mnist/best.safetensors --calibrator=entropy --layers
  *     bazel run //phase5_production:int8 -- resnet18.pth --images=photos/ --device=gpu
  *
- * The scales come from pictures of the training set, or of a folder. The table has the accuracy of each rung on the test
- * set, and how close its logits are to float32's. The best int8 rung becomes NETWORK.int8.onnx.
+ * The scales come from pictures of the training set, or of a folder. The table has the accuracy of each rung on the
+ * test set, and how close its logits are to float32's. The best int8 rung becomes NETWORK.int8.onnx.
  */
 #include "common/nn/step_graph.h"
 #include "common/options.h"

@@ -3,9 +3,9 @@
  *     x = scale * q          q an integer of 8 bits; zero is 0 in both (symmetric), so that padding is zero
  *     q = round(x / scale)   to the nearest, halves to even; what is outside of the range becomes its end (saturates)
  *
- * Weights are -128 to 127, and so are activations, int8; what comes out of a ReLU has no sign, and is 0 to 255, uint8: half
- * the step. Arrays of either are int8_t here, and a flag says which; an instruction for products has either kind.
- * Activations have one scale per array, weights one per output channel. Of a convolution or a product
+ * Weights are -128 to 127, and so are activations, int8; what comes out of a ReLU has no sign, and is 0 to 255,
+ * uint8: half the step. Arrays of either are int8_t here, and a flag says which; an instruction for products has
+ * either kind. Activations have one scale per array, weights one per output channel. Of a convolution or a product
  *
  *     y[k] = sum over d of x[d] w[k][d] + bias[k],   x = sx qx,   w[k] = sw[k] qw[k]
  *
@@ -13,8 +13,8 @@
  *
  *     qy[k] = round((sum of qx qw + qbias[k]) * (sx sw[k] / sy))        qbias[k] = round(bias[k] / (sx sw[k])), int32
  *
- * Int8End describes these last steps: bias, factor, what a residual block adds, ReLU. int8_end() computes them in float32
- * in one order, with explicit roundings: the processor's loops and every kernel give the same bits.
+ * Int8End describes these last steps: bias, factor, what a residual block adds, ReLU. int8_end() computes them in
+ * float32 in one order, with explicit roundings: the processor's loops and every kernel give the same bits.
  *
  * The layout is NHWC (phase3_cnn/03_conv2d_implicit_gemm): x (N,H,W,C), w (K,R,S,C/groups), y (N,P,Q,K).
  */
@@ -151,8 +151,8 @@ static inline void int8_to_nchw_cpu(float *x, const int8_t *q, float scale, bool
 
 enum { INT8_TILE = 32, INT8_ROWS = 8 }; /* of the kernels that exchange the layout; a thread has four channels */
 
-/* Image by image a matrix (C, pixels) becomes (pixels, pitch), through tiles of 32 pixels and 128 channels: a thread reads
- * along the pixels, and writes four channels at a time. */
+/* Image by image a matrix (C, pixels) becomes (pixels, pitch), through tiles of 32 pixels and 128 channels: a thread
+ * reads along the pixels, and writes four channels at a time. */
 static __global__ void int8_from_nchw_kernel(int8_t *q, const float *x, float scale, bool positive, int c, int pixels,
                                              int pitch) {
   __shared__ int8_t tile[INT8_TILE][4 * INT8_TILE + 4];

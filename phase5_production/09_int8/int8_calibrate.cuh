@@ -7,8 +7,8 @@
  *     Graph *q = int8_lower(g, scale, ...);
  *
  * Which arrays are int8: what a convolution or linear layer reads and writes, behind its ReLU if there is one, and what
- * pools and sums between them read and write. The logits stay float32. So does, if the choice says so, a first convolution
- * that reads few channels: it has few products, and the pictures' fine steps are kept.
+ * pools and sums between them read and write. The logits stay float32. So does, if the choice says so, a first
+ * convolution that reads few channels: it has few products, and the pictures' fine steps are kept.
  */
 #ifndef PHASE5_PRODUCTION_INT8_CALIBRATE_CUH
 #define PHASE5_PRODUCTION_INT8_CALIBRATE_CUH
@@ -73,8 +73,8 @@ static inline void int8_calibration_free(Int8Calibration *c) {
   memset(c, 0, sizeof *c);
 }
 
-/* Computes a batch node by node, and looks at each output before another one takes its place. pass 0: the largest numbers;
- * 1: the histograms, with the same batches. */
+/* Computes a batch node by node, and looks at each output before another one takes its place. pass 0: the largest
+ * numbers; 1: the histograms, with the same batches. */
 static inline void int8_observe(Int8Calibration *c, const Model *m, int batch, int pass) {
   for (int i = 0; i < m->graph->count; i++) {
     const Node *node = &m->graph->nodes[i];
@@ -203,8 +203,9 @@ static inline void int8_copy_parameters(Model *m, const Model *source) {
   }
 }
 
-/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). fast: on a CPU with
- * the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. stem_int8: see int8_lower_with(). */
+/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). fast: on a
+ * CPU with the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. stem_int8: see
+ * int8_lower_with(). */
 static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, bool fast,
                                   int stem_int8, Error *err) {
   Int8Store store = {};

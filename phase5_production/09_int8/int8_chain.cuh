@@ -1,5 +1,5 @@
-/* int8_chain.cuh - which nodes of a float32 graph one int8 operation computes together: a convolution or linear layer, the sum
- * at the end of a residual block, and ReLU. */
+/* int8_chain.cuh - which nodes of a float32 graph one int8 operation computes together: a convolution or linear
+ * layer, the sum at the end of a residual block, and ReLU. */
 #ifndef PHASE5_PRODUCTION_INT8_CHAIN_CUH
 #define PHASE5_PRODUCTION_INT8_CHAIN_CUH
 

@@ -68,7 +68,8 @@ typedef struct Int8Layer {
   Int8Difference difference;
 } Int8Layer;
 
-/* Both models have the same pictures. layers: room for as many as narrow's graph has nodes; returns how many there are. */
+/* Both models have the same pictures. layers: room for as many as narrow's graph has nodes; returns how many there
+ * are. */
 static inline int int8_compare(Int8Layer *layers, const Model *whole, const Model *narrow, const Int8Scale *scale,
                                int batch) {
   const Graph *g = whole->graph, *q = narrow->graph;

@@ -1,5 +1,5 @@
-/* int8_lesson.cuh - arrays, shapes, reference of int8.cuh's rounding and of the product of int8 numbers: for the exercises
- * and the test of the counts. */
+/* int8_lesson.cuh - arrays, shapes, reference of int8.cuh's rounding and of the product of int8 numbers: for the
+ * exercises and the test of the counts. */
 #ifndef PHASE5_PRODUCTION_INT8_LESSON_CUH
 #define PHASE5_PRODUCTION_INT8_LESSON_CUH
 
@@ -8,7 +8,8 @@
 
 /* --------------------------------------------------------------------------------------------------------- rounding */
 
-/* q (n) of x (n), which is a multiple of a half first, so that many numbers lie between two integers; one in 31 is NaN. */
+/* q (n) of x (n), which is a multiple of a half first, so that many numbers lie between two integers; one in 31 is
+ * NaN. */
 typedef void Int8Round(int *q, const float *x, int n);
 
 static inline __host__ __device__ int int8_round_of(const float *x, int i) {

@@ -1,15 +1,16 @@
 /* int8_lower.cuh - a graph of float32 operations becomes one that computes with int8 wherever a scale is known.
  *
- *     Int8Scale scale[nodes];          // of each node's output: 0 where it stays float32 (int8_calibrate.cuh makes them, or
+ *     Int8Scale scale[nodes];          // of each node's output: 0 where it stays float32 (int8_calibrate.cuh makes
+ * them, or
  *     Int8Store store = {};            // int8_rewrite.cuh takes them from a quantised ONNX file)
  *     Graph *q = int8_lower(g, scale, weights, device, &store, &err);
  *     ... model_open(&m, q, ...), the parameters of what stays float32 by their names ...
  *     int8_store_fill(&store, &m, &err);
  *
- * What is computed together, as one int8_conv_op: a convolution or linear layer, the sum at the end of a residual block, and
- * ReLU. The graph is without batch norms (batch_norm2d_fold.cuh) and not fused. A layer is int8 where what it reads has a
- * scale, and what it writes has one; the last linear layer may write float32. All else stays, between QuantizeLinear and
- * DequantizeLinear.
+ * What is computed together, as one int8_conv_op: a convolution or linear layer, the sum at the end of a residual
+ * block, and ReLU. The graph is without batch norms (batch_norm2d_fold.cuh) and not fused. A layer is int8 where
+ * what it reads has a scale, and what it writes has one; the last linear layer may write float32. All else stays,
+ * between QuantizeLinear and DequantizeLinear.
  */
 #ifndef PHASE5_PRODUCTION_INT8_LOWER_CUH
 #define PHASE5_PRODUCTION_INT8_LOWER_CUH
@@ -332,8 +333,8 @@ static inline void int8_drop_unread(Graph *g) {
 }
 
 /* g stays; `store` gets the arrays of the new graph's int8 parameters. NULL and a sentence where a weight is missing.
- * stem_int8: on a GPU the first layers of a ResNet have products of int8, too. Otherwise fp16, and their pictures are not
- * rounded, which is more than a file with a scale for them asks for. */
+ * stem_int8: on a GPU the first layers of a ResNet have products of int8, too. Otherwise fp16, and their pictures
+ * are not rounded, which is more than a file with a scale for them asks for. */
 static inline Graph *int8_lower_with(const Graph *g, const Int8Scale *scale, Int8Weights weights, Device device,
                                      int stem_int8, Int8Store *store, Error *err) {
   const size_t n = (size_t)g->count;

@@ -1,5 +1,5 @@
-/* The way of a quantised network through an ONNX file: written, imported by lesson 7, rewritten to integers, it has the bits
- * that it had before; ONNX Runtime reads it, and is as close as rounding allows. */
+/* The way of a quantised network through an ONNX file: written, imported by lesson 7, rewritten to integers, it has
+ * the bits that it had before; ONNX Runtime reads it, and is as close as rounding allows. */
 #include "common/options.h"
 #include "common/philox.h"
 #include "common/test_arrays.h"
@@ -147,8 +147,8 @@ static void the_engine_agrees(void **state) {
   close_networks(&n);
 }
 
-/* It adds, multiplies and rounds as we do: what remains is the order of the first convolution's sums, in float32. There a tie
- * may fall on the other side, which is one step of one number. */
+/* It adds, multiplies and rounds as we do: what remains is the order of the first convolution's sums, in float32.
+ * There a tie may fall on the other side, which is one step of one number. */
 static void onnx_runtime_agrees(void **state) {
   (void)state;
   Ort ort;

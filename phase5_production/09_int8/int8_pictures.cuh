@@ -1,5 +1,5 @@
-/* int8_pictures.cuh - the pictures that a network is calibrated and judged with: a data set of common/nn, or a folder of
- * picture files as ImageNet's networks see them, or random ones where there is neither. */
+/* int8_pictures.cuh - the pictures that a network is calibrated and judged with: a data set of common/nn, or a
+ * folder of picture files as ImageNet's networks see them, or random ones where there is neither. */
 #ifndef PHASE5_PRODUCTION_INT8_PICTURES_CUH
 #define PHASE5_PRODUCTION_INT8_PICTURES_CUH
 

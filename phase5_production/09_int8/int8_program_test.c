@@ -1,5 +1,5 @@
-/* int8 as its users meet it: what it prints, the file that it leaves, and what it says of bad input: one sentence, status 1 or
- * 2, and no file. */
+/* int8 as its users meet it: what it prints, the file that it leaves, and what it says of bad input: one sentence,
+ * status 1 or 2, and no file. */
 #include "common/expect.h"
 #include "common/onnx/metadata.h"
 

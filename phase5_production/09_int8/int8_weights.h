@@ -2,8 +2,8 @@
  *
  *     w (K,C,R,S) float32  ->  (K',R,S,C') int8, scale (K), bias (K) int32
  *
- * C' and K' are filled up to multiples of 16 with zeros. Int8Store keeps such arrays by the name of the parameter of a model
- * that they belong to, until there is a model.
+ * C' and K' are filled up to multiples of 16 with zeros. Int8Store keeps such arrays by the name of the parameter of
+ * a model that they belong to, until there is a model.
  */
 #ifndef PHASE5_PRODUCTION_INT8_WEIGHTS_H
 #define PHASE5_PRODUCTION_INT8_WEIGHTS_H
@@ -66,8 +66,8 @@ static inline int int8_store_fill(const Int8Store *store, Model *m, Error *err) 
 
 /* Where float32 weights come from. */
 typedef struct Int8Weights {
-  /* The `count` numbers of the parameter of this name; NULL: there is none. *scales: of each filter, where the weights were
-   * int8 already; else it stays. */
+  /* The `count` numbers of the parameter of this name; NULL: there is none. *scales: of each filter, where the
+   * weights were int8 already; else it stays. */
   const float *(*find)(const void *from, const char *name, size_t count, const float **scales);
   const void *from;
 } Int8Weights;

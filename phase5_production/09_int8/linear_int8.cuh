@@ -1,4 +1,5 @@
-/* linear_int8.cuh - the product of int8 numbers (int8.cuh) of a linear layer: x (M,D), w (K,D) -> y (M,K), int8 or float32.
+/* linear_int8.cuh - the product of int8 numbers (int8.cuh) of a linear layer: x (M,D), w (K,D) -> y (M,K), int8 or
+ * float32.
  *
  * It is a convolution of one image with M pixels in a row, D channels, by 1 x 1 filters, and its kernels compute it.
  */

@@ -1,4 +1,5 @@
-/* Rounding, layouts, pooling and sums of int8 numbers: kernels give the bits of the loops, and the loops what float64 says. */
+/* Rounding, layouts, pooling and sums of int8 numbers: kernels give the bits of the loops, and the loops what
+ * float64 says. */
 #include "phase5_production/09_int8/pool_int8.cuh"
 
 #include "phase5_production/09_int8/test_int8.h"

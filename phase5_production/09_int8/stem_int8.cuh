@@ -3,16 +3,16 @@
  *
  *     x (N,3,H,W) float   w (K,7,8,4) int8   factor, bias (K)   y (N,P',Q',K) uint8        K a multiple of 16
  *
- * Pictures are rounded to int8 as they come to shared memory: a pixel becomes one word, its three channels and a zero. For
- * output q a row of the filter reads the words of columns 2 q - 4 to 2 q + 3, 32 bytes, of which the first one is multiplied
- * by zeros. That is the depth of one mma.sync.m16n8k32, and again the tensor cores' operand is the picture itself: seven
- * instructions for 16 filters and 8 outputs, where fp16 needs twelve of half the depth.
+ * Pictures are rounded to int8 as they come to shared memory: a pixel becomes one word, its three channels and a
+ * zero. For output q a row of the filter reads the words of columns 2 q - 4 to 2 q + 3, 32 bytes, of which the first
+ * one is multiplied by zeros. That is the depth of one mma.sync.m16n8k32, and again the tensor cores' operand is the
+ * picture itself: seven instructions for 16 filters and 8 outputs, where fp16 needs twelve of half the depth.
  *
- * The largest sum of a window is found in int32, and only that is rounded: the factor is positive, so the order of the two
- * does not matter, and y has the bits of the three operations one after the other.
+ * The largest sum of a window is found in int32, and only that is rounded: the factor is positive, so the order of
+ * the two does not matter, and y has the bits of the three operations one after the other.
  *
- * A warp has 32 filters in 56 registers of each lane. Lane l has filters 4 (l / 4) to + 3 of them, and the outputs of columns
- * 2 (l % 4) and + 1 of a tile of 8: of a window those of its last two columns.
+ * A warp has 32 filters in 56 registers of each lane. Lane l has filters 4 (l / 4) to + 3 of them, and the outputs
+ * of columns 2 (l % 4) and + 1 of a tile of 8: of a window those of its last two columns.
  */
 #ifndef PHASE5_PRODUCTION_STEM_INT8_CUH
 #define PHASE5_PRODUCTION_STEM_INT8_CUH
@@ -115,7 +115,8 @@ static __device__ __forceinline__ void stem_int8_load(float4 (&pixel)[STEM_INT8_
   }
 }
 
-/* int8_quantize() without branches: the quotient by Markstein's iterations, 1.5 * 2^23 for the rounding. NaN becomes 0. */
+/* int8_quantize() without branches: the quotient by Markstein's iterations, 1.5 * 2^23 for the rounding. NaN becomes
+ * 0. */
 static __device__ __forceinline__ uint32_t stem_int8_byte(float x, float scale, float inverse) {
   const float far = 1000 * scale;
   x = x == x ? fminf(fmaxf(x, -far), far) : 0.0f;
@@ -194,8 +195,9 @@ static __device__ __forceinline__ void stem_int8_outside(StemInt8Sums &sum, cons
     if (row + i / 8 >= s.out_h || col + i % 2 >= s.out_w) sum[i / 8][i / 4 % 2][i % 4] = STEM_INT8_LEAST;
 }
 
-/* Windows of a tile, as stem_windows(): most[f] is the largest sum of filter f in the lane's window. `before`: of each row and
- * filter the last output of the tile before; `above`: the largest of the window's first row, then of the one below. */
+/* Windows of a tile, as stem_windows(): most[f] is the largest sum of filter f in the lane's window. `before`: of
+ * each row and filter the last output of the tile before; `above`: the largest of the window's first row, then of
+ * the one below. */
 static __device__ __forceinline__ void stem_int8_windows(int (&most)[4], const StemInt8Sums &sum, int (&before)[2][4],
                                                          int4 *above) {
   const int lane = threadIdx.x % 32, from = lane / 4 * 4 + (lane + 3) % 4;

@@ -1,4 +1,5 @@
-/* The first layers of a ResNet in one kernel give the bits of the loops, and the loops those of the three operations. */
+/* The first layers of a ResNet in one kernel give the bits of the loops, and the loops those of the three
+ * operations. */
 #include "phase5_production/09_int8/stem_int8.cuh"
 
 #include "phase5_production/09_int8/pool_int8.cuh"

@@ -27,8 +27,9 @@ static inline void download_bytes(void *host, void *device, size_t count, size_t
   guard_free(DEVICE_GPU, device);
 }
 
-/* The end of K filters with `outputs` outputs in all, as a convolution of `depth` has it. Bit 1 of `kind`: bias, 2: adds,
- * 4: ReLU, 8: a middle, 16, 32, 64: x, y, what is added are uint8. The sums of random factors have about 5400 sqrt(depth): y covers the range and leaves it. */
+/* The end of K filters with `outputs` outputs in all, as a convolution of `depth` has it. Bit 1 of `kind`: bias, 2:
+ * adds, 4: ReLU, 8: a middle, 16, 32, 64: x, y, what is added are uint8. The sums of random factors have about 5400
+ * sqrt(depth): y covers the range and leaves it. */
 typedef struct TestEnd {
   Int8End host, device;
   int k;

@@ -8,8 +8,8 @@
  * taken at the start.
  *
  * Products are exact, and added up in float, one after the other. Tensor cores add in another order, and truncate.
- * Those of integers are added up in int32_t, which has the place of the float; beyond its range they wrap around, as on a
- * GPU without .satfinite.
+ * Those of integers are added up in int32_t, which has the place of the float; beyond its range they wrap around, as
+ * on a GPU without .satfinite.
  */
 #include "hopper.h"
 
