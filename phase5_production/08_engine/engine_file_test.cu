@@ -204,8 +204,7 @@ static void a_batch_may_be_fixed(void **state) {
     }
 }
 
-/* An extension gets the simplified graph and what it was imported with, once for each size, and its graph is what
- * runs. */
+/* An extension gets the simplified graph and what it was imported with, once for each size; its graph is what runs. */
 typedef struct Counted {
   int graphs, fills;
 } Counted;
