@@ -51,13 +51,8 @@ typedef struct CpuConv2d CpuConv2d;
 int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y, const float *w, const float *bias,
                     CpuActivation activation, Error *err);
 
-<<<<<<< HEAD
-/* n images. added: NULL, or an array of y's shape that is added before the activation; it may be y itself. threads: at
- * most so many of cpu_threads.h's work; small layers use one. A plan serves several threads at once, each with
-=======
 /* n images. added: NULL, or an array of y's shape that is added before the activation; it may be y itself. threads:
  * at most so many of cpu_threads.h's work; small layers use one. A plan serves several threads at once, each with
->>>>>>> cbffc229cad2402237b475367364d9b3f2b2b3fe
  * arrays and a workspace of its own. */
 void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                     int threads);

@@ -100,8 +100,8 @@ typedef struct Int8Choice {
   CalibrateMethod method;
   double share; /* of CALIBRATE_PERCENTILE; 0: the usual one */
   int first;    /* the first convolution is int8, too */
-  /* A convolution whose output a sum alone reads is not rounded before it. Otherwise every runtime finds the pattern that
-   * it knows: int8 in, int8 out. */
+  /* A convolution whose output a sum alone reads is not rounded before it. Otherwise every runtime finds the pattern
+   * that it knows: int8 in, int8 out. */
   int sums_whole;
 } Int8Choice;
 
