@@ -193,7 +193,7 @@ static inline int onnx_check_value(const char *path, const char *what, const Onn
   }
   const int64_t count = onnx_element_count(tensor->shape->n_dim, dim);
   if (count < 0 || count > INT64_MAX / 16)
-    return error_set(err, "%s: %s has sizes whose product is no size in bytes below 2^63", path, name);
+    return error_set(err, "%s: %s has sizes whose product is not a size in bytes below 2^63", path, name);
   return 0;
 }
 

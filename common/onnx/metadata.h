@@ -141,8 +141,8 @@ static inline int onnx_get_class_names(const OnnxModel *m, int classes, json_t *
     status = error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " has %zu names, and the model %d classes", m->path,
                        count, classes);
   if (!good)
-    status =
-        error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " is no list of 1 to %d texts", m->path, ONNX_MAX_CLASSES);
+    status = error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " is not a list of 1 to %d texts", m->path,
+                       ONNX_MAX_CLASSES);
   if (status == 0) return 0;
   json_decref(*names);
   *names = NULL;

@@ -18,7 +18,7 @@ static void a_model_is_read_back(void **state) {
   assert_string_equal(again.folder, test_tmpdir());
   assert_true(onnx_attribute_int(g->node[0], "transB", 0) == 1 && onnx_attribute_int(g->node[0], "transA", 5) == 5);
   assert_true(onnx_attribute_float(g->node[0], "alpha", 0) == 1 && onnx_attribute_float(g->node[0], "beta", 2) == 2);
-  assert_true(onnx_attribute_int(g->node[0], "alpha", 9) == 9); /* a float is no int */
+  assert_true(onnx_attribute_int(g->node[0], "alpha", 9) == 9); /* a float is not an int */
   assert_int_equal(onnx_tensor_load(&t, &again, onnx_initializer(&again, "w"), &err), 0);
   assert_true(t.rank == 2 && t.dim[0] == 3 && t.dim[1] == 2 && t.count == 6 && t.bytes == 24);
   assert_true(((float *)t.data)[5] == -6);
@@ -249,7 +249,7 @@ static const Case cases[] = {
     {"graph input 'x' is not declared as a tensor", untyped_input},
     {"graph input 'x' has the unknown element type 99", strange_type},
     {"graph input 'x' has the size -3 in dimension 1", negative_size},
-    {"graph input 'x' has sizes whose product is no size in bytes below 2^63", huge_size},
+    {"graph input 'x' has sizes whose product is not a size in bytes below 2^63", huge_size},
     {"initializer 'w' has the unknown element type 77", tensor_type},
     {"initializer 'w' of float32 (-9223372036854775808, 2) is impossible", tensor_2_63},
     {"initializer 'w' of float32 (4294967296, 2147483648) is impossible", tensor_product},
@@ -478,7 +478,7 @@ static void external_data_stays_in_the_folder(void **state) {
   at_location(&m, "../outside.bin", "0");
   external_refused(&m, "only a file in the model's own folder");
   at_location(&m, "parts", "0");
-  external_refused(&m, "'parts', which is no plain file");
+  external_refused(&m, "'parts', which is not a plain file");
   at_location(&m, "missing.bin", "0");
   external_refused(&m, "'missing.bin', which cannot be opened: No such file or directory");
   onnx_model_close(&m);

@@ -39,7 +39,8 @@ typedef struct OnnxExternal {
   int64_t offset, length; /* length -1: what the tensor needs */
 } OnnxExternal;
 
-/* Elements of a shape: -1 where a dimension is negative, or their number is no int64, even with the zeros left out. */
+/* Elements of a shape: -1 where a dimension is negative, or their number is not an int64, even with the zeros left
+ * out. */
 static inline int64_t onnx_element_count(size_t rank, const int64_t *dim) {
   int64_t product = 1;
   int empty = 0;
@@ -228,7 +229,8 @@ static inline int onnx_external_load(OnnxTensor *t, const OnnxExternal *external
   struct stat info;
   int status = 0;
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode))
-    status = error_set(err, "%s: %s has its data in '%.200s', which is no plain file", path, where, external->location);
+    status =
+        error_set(err, "%s: %s has its data in '%.200s', which is not a plain file", path, where, external->location);
   else if (external->offset > info.st_size || t->bytes > (uint64_t)(info.st_size - external->offset))
     status = error_set(err, "%s: %s needs %zu bytes at byte %lld of '%.200s', which has %lld; fetch it again", path,
                        where, t->bytes, (long long)external->offset, external->location, (long long)info.st_size);

@@ -43,7 +43,7 @@ typedef enum OnnxField {
 
 typedef struct OnnxTypeInfo {
   const char *name;    /* as messages call it */
-  unsigned size;       /* bytes of an element; 0: no numbers */
+  unsigned size;       /* bytes of an element; 0: they are not numbers */
   OnnxField field;     /* where the data is when it is not raw_data */
   unsigned parts;      /* numbers of that field for each element */
   int64_t least, most; /* in int32_data: the values that fit */
@@ -83,7 +83,7 @@ static inline const char *onnx_type_name(int type) {
   return info == NULL ? "of an unknown type" : info->name;
 }
 
-/* Bytes of an element, 0 where the elements are no numbers. */
+/* Bytes of an element, 0 where the elements are not numbers. */
 static inline size_t onnx_type_size(int type) {
   const OnnxTypeInfo *info = onnx_type(type);
   return info == NULL ? 0 : info->size;

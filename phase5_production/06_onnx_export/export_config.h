@@ -25,7 +25,7 @@ static inline int export_config_value(const json_t *object, const char *path, co
   text[0] = '\0';
   if (value == NULL) return 0;
   if (found[0] != '\0' && (size_t)snprintf(text, size, "%s", found) < size) return 0;
-  return error_set(err, "%s: \"%s\" is no text or number of up to %zu letters", path, key, size - 1);
+  return error_set(err, "%s: \"%s\" is not a text or number of up to %zu letters", path, key, size - 1);
 }
 
 static inline int export_config_take(const json_t *object, const char *path, ExportConfig *c, Error *err) {

@@ -12,7 +12,7 @@
  *     here                                           in ONNX
  *     shapes are of one sample                       the batch is the first axis, of the open size "N"
  *     padding (h, w)                                 pads: top, left, bottom, right (onnx_pads)
- *     fc reads any shape, w (out,in)                 Flatten where it is no row, then Gemm with transB = 1
+ *     fc reads any shape, w (out,in)                 Flatten where it is not a row, then Gemm with transB = 1
  *     avgpool of a whole channel gives (C)           GlobalAveragePool gives (N,C,1,1), then Flatten
  *     batch norm: momentum is the new value's share  momentum is the old value's: 1 - 0.1
  *     dropout                                        nothing: it passes its input on where nothing is trained

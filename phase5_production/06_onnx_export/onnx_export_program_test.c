@@ -76,7 +76,7 @@ static void networks_come_from_config_files(void **state) {
   write_file(path, "{\"lr\": 1}", 9);
   expect_refusal(export_program, 1, "names no network; say which it is with --network", config, NULL);
   write_file(path, "{\"network\": [1]}", 16);
-  expect_refusal(export_program, 1, "\"network\" is no text or number of up to 47 letters", config, NULL);
+  expect_refusal(export_program, 1, "\"network\" is not a text or number of up to 47 letters", config, NULL);
   write_file(path, "{\"network\"", 10);
   expect_refusal(export_program, 1, "is not JSON", config, NULL);
 }

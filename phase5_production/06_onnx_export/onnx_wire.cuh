@@ -25,7 +25,7 @@ static inline __host__ __device__ int onnx_varint(const uint8_t *bytes, uint64_t
   uint64_t number = 0;
   int used = 0;
   // >>> exercise onnx_varint: put `number` together from bytes of seven bits, and count in `used` how many it has
-  // hint: byte k counts 2^(7 k); its highest bit is no part of the number but says that another byte follows
+  // hint: byte k counts 2^(7 k); its highest bit is not part of the number: it says that another byte follows
   // hint: 7 bits shifted by up to 63 need 64: (uint64_t)(bytes[k] & 127) << 7 * k
   // hint: do number |= (uint64_t)(bytes[used] & 127) << 7 * used; while (bytes[used++] > 127 && used < ONNX_VARINT);
   do number |= (uint64_t)(bytes[used] & 127) << 7 * used;

@@ -33,7 +33,7 @@ static inline int build_constant(Import *im) {
   }
   const int whole = onnx_attribute(im->node, "value_int") != NULL;
   if (!whole && onnx_attribute(im->node, "value_float") == NULL)
-    return import_fail(im, "a constant of no tensor and no numbers");
+    return import_fail(im, "a constant without a tensor and without numbers");
   void *data = import_buffer(im, 8);
   if (whole)
     *(int64_t *)data = import_attribute(im, "value_int", 0);

@@ -187,7 +187,7 @@ static inline void import_report(Import *im, OnnxImportRow *row, int first, int 
   }
 }
 
-/* Whether constants became as many as the batch: by Expand, or ConstantOfShape. Then it is no constant. */
+/* Whether constants became as many as the batch: by Expand, or ConstantOfShape. Then the result is not a constant. */
 static inline int import_gives_batch(Import *im) {
   for (size_t k = 0; k < im->node->n_output; k++) {
     const ImportValue *v = import_wanted(im, (int)k);

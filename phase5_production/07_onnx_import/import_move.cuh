@@ -135,7 +135,7 @@ static inline int build_transpose(Import *im) {
   int same = 1, last = -1;
   for (int i = 0; i < rank; i++) {
     if (order[i] < 0 || order[i] >= rank || seen[order[i]]++)
-      return import_fail(im, "the order of axes is no permutation");
+      return import_fail(im, "the order of axes is not a permutation");
     s.dim[i] = x->shape.dim[order[i]];
     strides.step[i] = from.step[order[i]];
     if (s.dim[i] == 1) continue; /* an axis of one element may go anywhere */

@@ -185,7 +185,7 @@ static void arithmetic_on_shapes_leaves_nothing(void **state) {
   close_both(&run, &m);
 }
 
-/* A row that is expanded to the batch, as class tokens are: a node, and no constant. */
+/* A row that is expanded to the batch, as class tokens are: a node, not a constant. */
 static void a_constant_is_expanded_to_the_batch(void **state) {
   (void)state;
   static const float row[] = {1, 2, 3};
@@ -208,7 +208,7 @@ static void a_constant_is_expanded_to_the_batch(void **state) {
   close_both(&run, &m);
 }
 
-/* A constant that depends on the batch is no number. */
+/* A constant that depends on the batch is not a number. */
 static void the_batch_cannot_be_computed_with(void **state) {
   (void)state;
   OnnxModel m;

@@ -148,7 +148,8 @@ static inline int onnx_inputs_picture(const OnnxInputs *in, const Image *image, 
                                       Error *err) {
   static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
   if (v->rank != 4 || v->type != DTYPE_FLOAT32 || (v->dim[1] != 3 && v->dim[1] != 1))
-    return error_set(err, "the input '%.100s' is no picture of float32: (N,3,H,W) or (N,1,H,W) is expected", v->name);
+    return error_set(err, "the input '%.100s' is not a picture of float32: (N,3,H,W) or (N,1,H,W) is expected",
+                     v->name);
   const int channels = (int)v->dim[1], height = (int)v->dim[2], width = (int)v->dim[3];
   for (int y = 0; y < height; y++)
     for (int c = 0; c < width; c++) {

@@ -121,7 +121,7 @@ typedef struct Case {
   int inputs, outputs;
 } Case;
 
-/* files name_0.pb, name_1.pb ... of one data set; -1: one is no tensor of numbers. */
+/* files name_0.pb, name_1.pb ... of one data set; -1: one is not a tensor of numbers. */
 static int load_files(const char *folder, const char *name, OnnxTensor *list, int *count, Error *err) {
   for (*count = 0; *count < MOST; ++*count) {
     char path[PATH_MAX + 64];
@@ -230,7 +230,7 @@ static void run_set(Case *c) {
   char text[1200];
   if (load_files(c->folder, "input", c->input, &c->inputs, &err) != 0 ||
       load_files(c->folder, "output", c->output, &c->outputs, &err) != 0) {
-    leave_out(&c->model, c->name, strstr(err.message, "string") ? "strings" : "its data are no tensors");
+    leave_out(&c->model, c->name, strstr(err.message, "string") ? "strings" : "its data are not tensors");
     return;
   }
   for (int way = 0; way < 4; way++) {
@@ -258,7 +258,7 @@ static void try_case(const char *collection, const char *test) {
   found++;
   snprintf(path, sizeof path, "%s/../%s/%s/model.onnx", collections_path(), collection, test);
   if (onnx_model_read(&c.model, path, &err) != 0) {
-    leave_out(NULL, c.name, "the reader refuses it: inputs that are no tensors");
+    leave_out(NULL, c.name, "the reader refuses it: inputs that are not tensors");
     print_message("    %s\n", err.message);
     unread++;
     return;

@@ -73,7 +73,7 @@ double cpu_conv2d_growth(const CpuConv2d *conv);
 int cpu_linear_open(CpuConv2d **linear, CpuShape x, int k, const float *w, const float *bias, CpuActivation activation,
                     Error *err);
 
-/* Windows outside of the image are cut: the padding is no value (max), and not counted (average, unless
+/* Windows outside of the image are cut: the padding is not a value (max), and not counted (average, unless
  * count_padding). */
 typedef struct CpuPool2d {
   int kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;

@@ -84,7 +84,7 @@ void engine_close(Engine *e);
 int engine_save(const Engine *e, const char *path, Error *err);
 
 /* Host arrays: x (batch, ...) of the first input, y (batch, ...) of the first output. height and width are 0 where the
- * model's input is no picture, or where they are those of the model. Waits for the answer. */
+ * model's input is not a picture, or where they are those of the model. Waits for the answer. */
 int engine_run(Engine *e, const float *x, int batch, int height, int width, float *y, Error *err);
 
 /* All inputs and all outputs, in the order of engine_input() and engine_output(). y[i] NULL: not wanted. */

@@ -4,7 +4,7 @@
  *     engine_blocks(g, &weights, &plans, 8, &err);    // of a simplified graph of float32, every operation by itself
  *
  * Convolutions take a sum and a ReLU or Clip behind them into their kernel. Their weights are packed here, once, and
- * are no parameters of the graph any more: `plans` owns them.
+ * are not parameters of the graph any more: `plans` owns them.
  *
  * An array has a border of zeros, as wide as the largest padding of the convolutions that read it. Arrays that are
  * added to each other have one border: classes of nodes, each with the largest border that one of them needs.

@@ -85,7 +85,7 @@ static inline json_t *engine_print_classes(const char *file, const float *y, int
   return json_pack("{s:o, s:o}", "file", json_text(file), "top", list);
 }
 
-/* An output that is no list of classes: its smallest and largest number, and their mean. */
+/* An output that is not a list of classes: its smallest and largest number, and their mean. */
 static inline json_t *engine_print_range(const char *file, const EngineValue *value, const float *y, size_t count) {
   double least = INFINITY, most = -INFINITY, sum = 0;
   for (size_t i = 0; i < count; i++) {
@@ -143,9 +143,10 @@ static inline int engine_run_tensor(Engine *e, const EngineCommand *c, const cha
   int good = t.type == ONNX_FLOAT && t.rank == x.rank && engine_inputs(e) == 1;
   for (int i = 1; good && i < t.rank; i++) good = t.dim[i] > 0 && (x.dim[i] < 0 || x.dim[i] == t.dim[i]);
   const int height = t.rank == 4 ? (int)t.dim[2] : 0, width = t.rank == 4 ? (int)t.dim[3] : 0, batch = (int)t.dim[0];
-  int status = good ? 0
-                    : error_set(err, "%s is no float tensor of the shape that %s has, or the model has several inputs",
-                                path, x.name);
+  int status =
+      good ? 0
+           : error_set(err, "%s is not a float tensor of the shape that %s has, or the model has several inputs", path,
+                       x.name);
   if (status == 0 && (t.dim[0] < 1 || t.dim[0] > most))
     status = error_set(err, "%s has %lld samples; 1 to %d are possible: declare more with --max-batch", path,
                        (long long)t.dim[0], most);

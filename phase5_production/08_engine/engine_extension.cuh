@@ -16,7 +16,7 @@ typedef struct EngineExtension {
   const char *name;
   void *state;
   /* Behind the passes that need no device, once for each height and width: the graph that takes g's place; g stays.
-   * import: what g was imported with; NULL: it is no file's. NULL with a sentence. */
+   * import: what g was imported with; NULL: it did not come from a file. NULL with a sentence. */
   Graph *(*rewrite)(void *state, const Graph *g, const struct OnnxImport *import, Device device, Error *err);
   /* The parameters that rewrite() has added, into a model that has memory, of the graph that came last; the engine has
    * filled those that the file has. -1 with a sentence. */

@@ -93,7 +93,8 @@ int engine_save(const Engine *engine, const char *path, Error *err) {
   const EngineOptions *o = &e->options;
   EnginePlanFile *plan = (EnginePlanFile *)xcalloc(1, sizeof *plan);
   unsigned char *bytes = NULL;
-  int status = e->source.bytes ? 0 : error_set(err, "%s is no file of ONNX; a plan is made of one", e->source.name);
+  int status =
+      e->source.bytes ? 0 : error_set(err, "%s is not a file of ONNX; a plan is made from one", e->source.name);
   if (status == 0) status = engine_describe_device(o, plan->device, sizeof plan->device, err);
   if (status == 0) status = e->source.bytes(e->source.state, &bytes, &plan->model_size, err);
   if (status == 0) {

@@ -341,7 +341,7 @@ static void damaged_files_are_refused(void **state) {
     assert_int_equal(engine_open(&e, bad, &o, &err), -1);
     assert_true(err.message[0] != '\0');
   }
-  bytes[size / 2] ^= 0xFF; /* in the model: another weight, or no model of ONNX */
+  bytes[size / 2] ^= 0xFF; /* in the model: another weight, or not a model of ONNX */
   write_file(bad, bytes, size);
   if (engine_open(&e, bad, &o, &err) == 0) engine_close(&e);
   assert_int_equal(engine_open(&e, path_of("none.onnx"), &o, &err), -1);

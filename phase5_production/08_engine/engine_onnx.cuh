@@ -26,7 +26,7 @@ static inline void engine_onnx_close(void *state) {
   free(own);
 }
 
-/* The first input that is no initializer; NULL: there is none. */
+/* The first input that is not an initializer; NULL: there is none. */
 static inline const Onnx__ValueInfoProto *engine_onnx_input(const EngineOnnx *own) {
   for (size_t i = 0; i < own->model.proto->graph->n_input; i++)
     if (onnx_initializer(&own->model, own->model.proto->graph->input[i]->name) == NULL)
@@ -119,7 +119,7 @@ static inline void engine_onnx_describe(EngineOnnx *own, EngineSource *source) {
   source->width = dim[3] > 0 && dim[3] < INT_MAX ? (int)dim[3] : 0;
 }
 
-/* A source of the file, .onnx or .nnplan. After 0 the engine closes it; *plan is NULL where it was no plan. */
+/* A source of the file, .onnx or .nnplan. After 0 the engine closes it; *plan is NULL where it was not a plan. */
 static inline int engine_onnx_source(EngineSource *source, const char *path, const EnginePlanFile **plan, Error *err) {
   EngineOnnx *own = (EngineOnnx *)xcalloc(1, sizeof *own);
   unsigned char begin[8];

@@ -35,7 +35,7 @@ typedef struct EnginePasses {
   FILE *log; /* NULL: nothing is said */
 } EnginePasses;
 
-/* Nodes that are no inputs, constants or remains of others. */
+/* Nodes that are not inputs, constants or remains of others. */
 static inline int engine_nodes(const Graph *g) {
   int nodes = 0;
   for (int i = 0; i < g->count; i++) nodes += g->nodes[i].op && !(g->nodes[i].op->flags & (OP_ABSORBED | OP_CONSTANT));

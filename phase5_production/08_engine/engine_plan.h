@@ -169,7 +169,7 @@ static inline int engine_plan_is(const void *bytes, size_t size) {
 static inline int engine_plan_parse(EnginePlanFile *plan, const char *path, const unsigned char *bytes, size_t size,
                                     Error *err) {
   memset(plan, 0, sizeof *plan);
-  if (!engine_plan_is(bytes, size)) return error_set(err, "%s is no plan: it does not begin with NNPLAN", path);
+  if (!engine_plan_is(bytes, size)) return error_set(err, "%s is not a plan: it does not begin with NNPLAN", path);
   if (size < ENGINE_PLAN_HEADER)
     return error_set(err, "%s is truncated: it has %zu bytes, its header %d", path, size, ENGINE_PLAN_HEADER);
   const uint64_t text = engine_plan_get(bytes + 16, 8), text_size = engine_plan_get(bytes + 24, 8);

@@ -79,7 +79,7 @@ static void refuses_every_length_but_its_own(void **state) {
   unsigned char *bytes = written(&size);
   for (size_t n = 0; n < size; n++) refusal(bytes, n);
   assert_non_null(strstr(refusal(bytes, size - 1), "truncated"));
-  assert_non_null(strstr(refusal(bytes, 5), "no plan"));
+  assert_non_null(strstr(refusal(bytes, 5), "is not a plan"));
   free(bytes);
 }
 

@@ -12,7 +12,7 @@
 typedef struct EngineSource {
   void *state;
   const char *name;            /* for messages: the file */
-  int height, width;           /* of the first input, as the model says; 0: it is no picture */
+  int height, width;           /* of the first input, as the model says; 0: it is not a picture */
   int free_height, free_width; /* whether they may differ from run to run */
   /* The network for pictures of this size, owned by the caller; NULL and a sentence. */
   Graph *(*graph)(void *state, int height, int width, Error *err);

@@ -109,7 +109,7 @@ static void small_networks(void **state) {
   expect_precisions(fashion_cnn_layers_for(shape3(1, 12, 12), 7), "fashion_cnn", 1);
 }
 
-/* Channels that are no multiple of eight, groups, a convolution without ReLU or bias, a sum without ReLU, average
+/* Channels that are not a multiple of eight, groups, a convolution without ReLU or bias, a sum without ReLU, average
  * pooling: what no fast kernel takes stays as it is. */
 static Graph *odd_network(void) {
   Graph *g = graph_create();

@@ -31,7 +31,7 @@ static inline int depthwise_half_takes(const Node *node) {
   return s.groups == s.c && s.k == s.c && s.c % HALF_RUN == 0;
 }
 
-/* Channels of input k of a concatenation; 0: it is not along the channels, or they are no multiple of 8. */
+/* Channels of input k of a concatenation; 0: it is not along the channels, or they are not a multiple of 8. */
 static inline int concat_half_channels(const Node *node, int k) {
   const NdConcat o = nd_attributes<NdConcat>(node);
   const int pixels = shape_pixels(node->shape);

@@ -186,7 +186,7 @@ static inline void conv2d_int8_mma_launch(T *y, const int8_t *x, const int8_t *w
     conv2d_int8_mma_tiles<T, false, POSITIVE>(y, x, w, g, end);
 }
 
-/* x (N,H,W,C), w (K,R,S,C/groups) -> y (N,P,Q,K); every shape. Where C / groups is no multiple of 16, A is copied
+/* x (N,H,W,C), w (K,R,S,C/groups) -> y (N,P,Q,K); every shape. Where C / groups is not a multiple of 16, A is copied
  * number by number. */
 template <typename T>
 static inline void conv2d_int8_mma(T *y, const int8_t *x, const int8_t *w, Conv2dShape s, Int8End end) {

@@ -2,7 +2,7 @@
  *
  *   conv2d_int8_wgmma     x (N,H,W,C), w (K,R,S,C) -> y (N,P,Q,K) int8, with every end. Shapes that it does not take
  * go to
- *                         conv2d_int8_mma(): groups, channels that are no multiple of 16, a stride above 2
+ *                         conv2d_int8_mma(): groups, channels that are not a multiple of 16, a stride above 2
  *   conv2d_int8_best      the fastest that this GPU has
  */
 #ifndef PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_CUH

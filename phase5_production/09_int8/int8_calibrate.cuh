@@ -159,7 +159,7 @@ static inline void int8_scales(Int8Scale *scale, const Int8Calibration *c, const
     scale[i] = none;
     if (!marked[i]) continue;
     scale[i].positive = int8_positive(g, i);
-    /* Pictures have ends that are no outliers: black and white. */
+    /* The ends of pictures' range, black and white, are not outliers. */
     const CalibrateMethod method = g->nodes[i].op == NULL ? CALIBRATE_MIN_MAX : choice->method;
     const float most = calibrate_most(&c->range[i], method, choice->share, scale[i].positive ? 256 : 128);
     scale[i].step = int8_scale(most, scale[i].positive != 0);

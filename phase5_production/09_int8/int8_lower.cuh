@@ -319,7 +319,7 @@ static inline int int8_lower_node(Int8Lower *l, int i, const Int8Chain *ends, co
   return 0;
 }
 
-/* Nodes that nobody reads, and that are no output: what a stem has made superfluous. */
+/* Nodes that no node reads and that are not an output: a stem has made them superfluous. */
 static inline void int8_drop_unread(Graph *g) {
   for (int i = g->count - 1; i >= 0; i--) {
     if (g->nodes[i].op == NULL || graph_readers(g, i) > 0) continue;

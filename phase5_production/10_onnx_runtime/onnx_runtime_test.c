@@ -244,7 +244,7 @@ static void a_network_that_fails_ends_the_run(void **state) {
   }
 }
 
-/* A link to the folder that holds it is no folder of its own. */
+/* A link to the folder that holds it is not another folder. */
 static void folders_that_hold_themselves_are_read_once(void **state) {
   (void)state;
   char folder[PATH_MAX], path[2 * PATH_MAX];

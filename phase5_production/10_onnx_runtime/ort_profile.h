@@ -35,7 +35,7 @@ static inline int ort_profile_read(const char *path, OrtPlacement *p, Error *err
   memset(p, 0, sizeof *p);
   if (!json_is_array(events)) {
     json_decref(events);
-    return error_set(err, "%s is no profile of ONNX Runtime: %s", path, why.text);
+    return error_set(err, "%s is not a profile of ONNX Runtime: %s", path, why.text);
   }
   json_array_foreach(events, i, event) {
     const json_t *args = json_object_get(event, "args");

@@ -102,7 +102,7 @@ static inline int picture_is_luma(const PictureRecipe *r) {
          (r->out_channels == 1 || r->out_channels < 0);
 }
 
-/* -1: the file is no picture that can be used; p->failed and p->error say so, too. */
+/* -1: the file is not a picture that can be used; p->failed and p->error say so, too. */
 static inline int picture_decode(PictureIn *p, const char *path, const PictureRecipe *r) {
   memset(p, 0, sizeof *p);
   p->failed = image_read(path, picture_is_luma(r) ? 3 : r->channels, &p->image, &p->error) != 0;

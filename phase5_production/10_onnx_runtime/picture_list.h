@@ -24,7 +24,7 @@ typedef struct ListedPicture {
 
 typedef struct PictureList {
   ListedPicture *picture;
-  long count, room, others; /* others: files in folders that are no pictures by their names */
+  long count, room, others; /* others: files in folders whose names are not those of pictures */
 } PictureList;
 
 static inline void picture_list_free(PictureList *list) {

@@ -132,7 +132,7 @@ static inline int recipe_sizes(PictureRecipe *r, int wished, int crop, Error *er
   if (wished > 0) crop = wished;
   if (crop == 0 && r->task == RECIPE_CLASSES) crop = r->channels == 3 ? 224 : 28;
   if (r->height == 0 && crop > 0) r->height = r->width = crop;
-  if (r->resize < 0) /* 256 for 224; for pictures, and where the middle is no square, all is kept */
+  if (r->resize < 0) /* 256 for 224; for pictures, and where the middle is not a square, all is kept */
     r->resize =
         r->task == RECIPE_CLASSES && r->channels == 3 && r->height == r->width ? (r->height * 256 + 112) / 224 : 0;
   if (r->resize > 0 && (r->height == 0 || r->channels == 1))

@@ -61,7 +61,7 @@ typedef struct Pipeline {
   PictureList *list;
   PictureResults results;
   char output_dir[PATH_MAX];
-  int batch_size, readers, top, probabilities; /* probabilities: the output is no logits; -1: not known yet */
+  int batch_size, readers, top, probabilities; /* probabilities: the output is not logits; -1: not known yet */
   int window_size;
   PictureIn *place; /* (window_size) */
   OrderedWindow window;
@@ -160,7 +160,7 @@ static inline void pipeline_read(Pipeline *p, long item, PictureIn *in) {
   pthread_mutex_unlock(&p->times_lock);
 }
 
-/* Rows of numbers from 0 to 1 with the sum 1 are no logits: 1, else 0. Rows that are not finite say nothing; -1: there
+/* Rows of numbers from 0 to 1 with the sum 1 are not logits: 1, else 0. Rows that are not finite say nothing; -1: there
  * are no others. */
 static inline int pipeline_are_probabilities(const float *y, int rows, int classes) {
   int found = -1;

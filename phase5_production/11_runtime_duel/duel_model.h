@@ -45,7 +45,7 @@ static inline int duel_model_input(DuelModel *m, const OnnxModel *onnx, int side
   if (inputs != 1) return error_set(err, "%s has %d inputs; one was expected", m->path, inputs);
   m->rank = onnx_value_shape(input, dim, symbol);
   if (onnx_value_type(input) != ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT || m->rank < 2 || m->rank > DUEL_RANK)
-    return error_set(err, "%s: its input %s is no float array with a batch in front", m->path, input->name);
+    return error_set(err, "%s: its input %s is not a float array with the batch in front", m->path, input->name);
   if (dim[0] >= 0)
     return error_set(err, "%s: its input %s has a fixed batch of %lld; an open one was expected", m->path, input->name,
                      (long long)dim[0]);
