@@ -204,8 +204,8 @@ static inline void op_constant(const Context *context, const Node *node, const O
 
 static const Op constant_op = {"Constant", 0, OP_CONSTANT, NULL, NULL, op_constant, op_constant};
 
-/* An array that is not a weight: (shape) of `type`, the same for every batch and sample. Its bytes are those of parameter
- * 0, a buffer, zero until somebody fills it (model_param()). */
+/* An array that is not a weight: (shape) of `type`, the same for every batch and sample. Its bytes are those of
+ * parameter 0, a buffer, zero until somebody fills it (model_param()). */
 static inline int graph_constant(Graph *g, const char *name, DType type, Shape shape) {
   Node node;
   memset(&node, 0, sizeof node);

@@ -224,8 +224,8 @@ static void bytes_follow_from_type_and_layout(void **unused) {
   graph_destroy(g);
 }
 
-/* x -> twice = 2 x -> two views, of which bend could overwrite one: the other is still read. A constant is not an array of
- * the arena, and nobody writes over it. */
+/* x -> twice = 2 x -> two views, of which bend could overwrite one: the other is still read. A constant is not an
+ * array of the arena, and nobody writes over it. */
 static void views_and_constants_are_arrays_of_others(void **unused) {
   (void)unused;
   Model m;
