@@ -154,7 +154,7 @@ static void every_filter_of_a_convolution_is_shown(void **unused) {
   graph.count = 1;
   net.graph = &graph;
   net.parameters = weights;
-  const size_t shapes[][4] = {{4, 3, 5, 5}, {7, 1, 5, 5}};
+  const size_t shapes[][SHAPE_MAX_RANK] = {{4, 3, 5, 5}, {7, 1, 5, 5}};
   const int columns[] = {3, 6};
   for (int i = 0; i < 2; i++) {
     int count = (int)(shapes[i][0] * shapes[i][1]);

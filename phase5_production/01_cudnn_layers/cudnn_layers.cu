@@ -87,7 +87,7 @@ static void print_pair(const char *best, const LayerRun *ours, const LayerRun *t
   const char *const name = c->name;
   const int chosen = strcmp(best, "ours") != 0;
   const int has_times = ours->forward > 0;
-  char shape[96], text[16];
+  char shape[160], text[16];
   const double difference = theirs ? layer_difference(theirs, ours) : NAN;
   snprintf(shape, sizeof shape, "%d x %s", c->batch, shape_text(c->in).text);
   printf("%-10s %-18s", name, shape);
