@@ -24,6 +24,7 @@ enum {
   CONV2D_INT8_RUN = 16,    /* channels and filters are multiples of it: TMA copies 16 bytes */
   CONV2D_INT8_STAGES = 24, /* of weights or pixels, at most */
   CONV2D_INT8_RING = 12,   /* of weights that pass */
+  CONV2D_INT8_TOGETHER = 3,
   CONV2D_INT8_STORE = 64,  /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
 };
 
@@ -46,6 +47,13 @@ static inline __host__ __device__ int conv2d_int8_tile_stages(const Conv2dNhwcPl
 /* Whether the weights stay. */
 static inline __host__ __device__ bool conv2d_int8_stays(const Conv2dNhwcPlan *plan) {
   return plan->weight_stages == conv2d_int8_tile_stages(plan);
+}
+
+/* Taps whose products are started together. Two such sets are under way, so of weights that pass half of the ring at
+ * most. */
+static inline __host__ __device__ int conv2d_int8_together(const Conv2dNhwcPlan *plan) {
+  if (conv2d_int8_stays(plan)) return CONV2D_NHWC_TAPS;
+  return plan->weight_stages / 2 < CONV2D_INT8_TOGETHER ? plan->weight_stages / 2 : CONV2D_INT8_TOGETHER;
 }
 
 /* Blocks that share the weights that pass: 1 or 2. */

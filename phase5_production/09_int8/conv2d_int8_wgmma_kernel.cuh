@@ -182,28 +182,38 @@ static __device__ __forceinline__ uint32_t int8_last_byte(float y, float least, 
   return __float_as_uint(__fadd_rn(fminf(fmaxf(y, least), most), INT8_SHIFT));
 }
 
-/* What is the same for all outputs. ReLU is the least value. sign: 128 where what is added has one: (byte ^ sign) -
- * sign. */
+/* 2^23: in a float of this size the last byte counts ones. */
+#define INT8_ONES 8388608.0f
+
+/* What is the same for all outputs. ReLU is the least value. Of what is added, byte ^ sign is from 0 to 255, and
+ * that less `zero` is the number. */
 typedef struct Conv2dInt8Limits {
   float least, most;
-  int sign;
+  bool rounds; /* a sum is an int8 of its own first */
+  float middle, added_scale, zero;
+  uint32_t sign;
 } Conv2dInt8Limits;
 
 static __device__ __forceinline__ Conv2dInt8Limits conv2d_int8_limits(const Int8End &end) {
   const Conv2dInt8Limits limits = {end.relu || end.y_positive ? 0.0f : (float)INT8_LEAST,
-                                   end.y_positive ? (float)UINT8_MOST : (float)INT8_MOST, end.added_positive ? 0 : 128};
+                                   end.y_positive ? (float)UINT8_MOST : (float)INT8_MOST,
+                                   end.middle != 0,
+                                   end.middle,
+                                   end.added_scale,
+                                   end.added_positive ? INT8_ONES : INT8_ONES + 128,
+                                   end.added_positive ? 0 : 0x80808080u};
   return limits;
 }
 
-/* What int8_end() and int8_byte() give of one sum. */
+/* What int8_end() and int8_byte() give of one sum. There is no branch: a hundred of them run in one another's
+ * shadow. */
 template <bool ADDS>
-static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, int added, const Int8End &end,
-                                                         Conv2dInt8Limits limits) {
+static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, float added,
+                                                         const Conv2dInt8Limits &limits) {
   float y = __fmul_rn((float)sum, scale);
   if (ADDS) {
-    if (end.middle != 0)
-      y = __fmul_rn(__fsub_rn(__uint_as_float(int8_last_byte(y, INT8_LEAST, INT8_MOST)), INT8_SHIFT), end.middle);
-    y = fmaf((float)((added ^ limits.sign) - limits.sign), end.added_scale, y);
+    const float whole = __fsub_rn(__uint_as_float(int8_last_byte(y, INT8_LEAST, INT8_MOST)), INT8_SHIFT);
+    y = fmaf(added, limits.added_scale, limits.rounds ? __fmul_rn(whole, limits.middle) : y);
   }
   return int8_last_byte(y, limits.least, limits.most);
 }
@@ -211,13 +221,14 @@ static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scal
 /* Four sums: filters 2 i and 2 i + 1 of one pixel, then of the next; `added` likewise. */
 template <bool ADDS>
 static __device__ __forceinline__ uint32_t int8_end_word(const int *sum, const Conv2dInt8Filters &own, uint32_t added,
-                                                         const Int8End &end, Conv2dInt8Limits limits) {
+                                                         const Conv2dInt8Limits &limits) {
   uint32_t byte[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) { /* sum has the pixels of one filter, then of the other */
     const int filter = i % 2, pixel = i / 2;
+    const uint32_t ones = __byte_perm(added ^ limits.sign, __float_as_uint(INT8_ONES), 0x7540 + i);
     byte[i] = int8_end_byte<ADDS>(sum[2 * filter + pixel] + own.bias[filter], own.scale[filter],
-                                  (int)(added >> 8 * i & 255), end, limits);
+                                  __fsub_rn(__uint_as_float(ones), limits.zero), limits);
   }
   return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040), __byte_perm(byte[2], byte[3], 0x0040), 0x5410);
 }
@@ -238,7 +249,7 @@ static __device__ __forceinline__ void conv2d_int8_stage_outputs(uint32_t stagin
 #pragma unroll
     for (int i = 0; i < 4; i++)
       word[i] = j + i < PIXELS / 8
-                    ? int8_end_word<ADDS>(&sum[4 * (j + i < PIXELS / 8 ? j + i : 0)], own, added[i], end, limits)
+                    ? int8_end_word<ADDS>(&sum[4 * (j + i < PIXELS / 8 ? j + i : 0)], own, added[i], limits)
                     : 0;
     if (all)
       store_matrices_transposed(own_row, word[0], word[1], word[2], word[3]);
@@ -287,7 +298,7 @@ typedef struct Conv2dInt8Way {
   int team;
   int tiles; /* of this group, so far */
   Conv2dInt8Stage pixel, weight;
-  int last_pixel, last_weight; /* stages that the last products read */
+  int last_pixel, last_weight, last_taps; /* stages that the last products read: one, and last_taps */
 } Conv2dInt8Way;
 
 static __device__ __forceinline__ Conv2dInt8Way conv2d_int8_way(const Conv2dNhwcPlan &plan) {
@@ -298,42 +309,65 @@ static __device__ __forceinline__ Conv2dInt8Way conv2d_int8_way(const Conv2dNhwc
   way.taps = conv2d_int8_tile_stages(&plan);
   way.stays = conv2d_int8_stays(&plan);
   way.team = conv2d_int8_team(&plan);
+  way.last_pixel = -1;
   conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.group * way.boxes);
   conv2d_int8_skip(plan.weight_stages, &way.weight, way.group * way.taps);
   return way;
 }
 
-/* The sums of a tile. Products run while those of the stage before are waited for, and that is released. */
+/* The products that read the last stages have finished. */
+static __device__ __forceinline__ void conv2d_int8_release(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
+                                                           Conv2dInt8Way *way) {
+  if (way->last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * way->last_pixel);
+  for (int t = 0; t < way->last_taps && !way->stays; t++) {
+    const int stage = way->last_weight + t;
+    conv2d_int8_release_weights(
+        ring.weight_empty + 8 * (stage < plan.weight_stages ? stage : stage - plan.weight_stages), way->team);
+  }
+  way->last_pixel = -1;
+  way->last_taps = 0;
+}
+
+/* The sums of a tile. The products of several taps are started together, and run while those before are waited for
+ * and their stages released: what a warp does between two taps takes longer than the products of one. */
 template <int ROW, bool POSITIVE, int SUMS>
 static __device__ __forceinline__ void conv2d_int8_sum(int (&sum)[SUMS], const Conv2dNhwcPlan &plan,
                                                        const Conv2dInt8Ring &ring, Conv2dInt8Way *way, bool adds) {
-  Conv2dInt8Stage pixel = way->pixel, weight = way->weight;
   const bool waits = !way->stays || way->tiles == 0;
-  int last_weight = -1, last_pixel = -1;
-  if (way->stays) weight.stage = 0, weight.phase = 0;
+  const int most = conv2d_int8_together(&plan);
+  bool first = true;
+  if (way->stays) way->weight.stage = 0, way->weight.phase = 0;
   for (int c = 0; c < plan.first_chunk[1]; c++)
     for (int row = 0; row < way->rows; row++) {
-      const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
-      mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
-      for (int t = 0; t < plan.chunk[c].taps; t++) {
-        if (waits) mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
-        conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
-                                            pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
-                                            last_weight < 0);
-        wgmma_wait<1>();
-        if (last_weight >= 0 && !way->stays)
-          conv2d_int8_release_weights(ring.weight_empty + 8 * last_weight, way->team);
-        if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
-        if (last_weight < 0 && way->tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * way->group);
-        last_pixel = -1;
-        last_weight = weight.stage;
-        conv2d_int8_next(plan.weight_stages, &weight);
+      const uint32_t pixels = ring.pixels + way->pixel.stage * ring.pixel_bytes;
+      mbarrier_wait(ring.pixel_full + 8 * way->pixel.stage, way->pixel.phase);
+      for (int t = 0; t < plan.chunk[c].taps; t += most) {
+        const int taps = plan.chunk[c].taps - t < most ? plan.chunk[c].taps - t : most;
+        const int first_weight = way->weight.stage;
+        Conv2dInt8Stage full = way->weight;
+        for (int i = 0; waits && i < taps; i++) {
+          mbarrier_wait(ring.weight_full + 8 * full.stage, full.phase);
+          conv2d_int8_next(plan.weight_stages, &full);
+        }
+        for (int i = 0; i < taps; i++) {
+          conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + way->weight.stage * ring.weight_bytes,
+                                              pixels + plan.tap[plan.chunk[c].first_tap + t + i].shift * ROW, first);
+          first = false;
+          conv2d_int8_next(plan.weight_stages, &way->weight);
+        }
+        if (taps > 1) /* of these taps the last ones may run on */
+          wgmma_wait<2>();
+        else
+          wgmma_wait<1>();
+        conv2d_int8_release(plan, ring, way);
+        way->last_weight = first_weight;
+        way->last_taps = taps;
+        if (c == 0 && row == 0 && t == 0 && way->tiles > 0 && adds)
+          conv2d_int8_release_staging(ring.added_empty + 8 * way->group);
       }
-      last_pixel = pixel.stage;
-      conv2d_int8_next(plan.pixel_stages, &pixel);
+      way->last_pixel = way->pixel.stage;
+      conv2d_int8_next(plan.pixel_stages, &way->pixel);
     }
-  way->pixel = pixel, way->weight = weight;
-  way->last_pixel = last_pixel, way->last_weight = last_weight;
 }
 
 /* A group's tiles: every second one of the block. */
@@ -353,8 +387,7 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
     conv2d_int8_sum<ROW, POSITIVE>(sum, plan, ring, &way, adds);
     if (tile + tiles.step < tiles.end) named_barrier_arrive(CONV2D_INT8_TURN + (way.group ^ 1), 256);
     wgmma_wait<0>();
-    if (!way.stays) conv2d_int8_release_weights(ring.weight_empty + 8 * way.last_weight, way.team);
-    conv2d_nhwc_release(ring.pixel_empty + 8 * way.last_pixel);
+    conv2d_int8_release(plan, ring, &way);
     conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.boxes);
     conv2d_int8_skip(plan.weight_stages, &way.weight, way.taps);
 
