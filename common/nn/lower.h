@@ -163,11 +163,16 @@ typedef struct Lower {
   int *place, *other; /* of each old node: its new number, and that of its cast; GRAPH_ERROR: it has none yet */
 } Lower;
 
+/* Integers with the channels last, of operations that know what they read: there is nothing to lower. */
+static inline int lower_is_other(const Node *node) {
+  return node->layout == LAYOUT_CHANNELS_LAST && !dtype_is_half(node->type);
+}
+
 /* The new node of old node i as float32, or as 16 bits; a cast joins the list where it must. */
 static inline int lower_read(Lower *l, int i, int half) {
   Graph *g = l->g;
   const Node source = g->nodes[l->place[i]];
-  if (node_channels_last(&source) == half) return l->place[i];
+  if (node_channels_last(&source) == half || lower_is_other(&source)) return l->place[i];
   if (l->other[i] != GRAPH_ERROR) return l->other[i];
   Node cast;
   memset(&cast, 0, sizeof cast);

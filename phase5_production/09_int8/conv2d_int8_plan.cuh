@@ -25,7 +25,7 @@ enum {
   CONV2D_INT8_STAGES = 24, /* of weights or pixels, at most */
   CONV2D_INT8_RING = 12,   /* of weights that pass */
   CONV2D_INT8_TOGETHER = 3,
-  CONV2D_INT8_STORE = 64,  /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
+  CONV2D_INT8_STORE = 64, /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
 };
 
 /* Bytes of one staging buffer; there are two. */

@@ -40,7 +40,7 @@ static inline void int8_without_dropout(Graph *g) {
       for (int k = 0; k < g->nodes[j].inputs; k++)
         if (g->nodes[j].input[k] == i) g->nodes[j].input[k] = g->nodes[i].input[0];
   }
-  int8_drop_unread(g);
+  int8_drop_unread(g, NULL);
 }
 
 /* What is calibrated and lowered: a graph of its own. */

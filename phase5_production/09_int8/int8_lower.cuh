@@ -319,11 +319,12 @@ static inline int int8_lower_node(Int8Lower *l, int i, const Int8Chain *ends, co
   return 0;
 }
 
-/* Nodes that no node reads and that are not an output: a stem has made them superfluous. */
-static inline void int8_drop_unread(Graph *g) {
+/* Nodes that no node reads and that are not an output. scale: of each node, or NULL. */
+static inline void int8_drop_unread(Graph *g, Int8Scale *scale) {
   for (int i = g->count - 1; i >= 0; i--) {
     if (g->nodes[i].op == NULL || graph_readers(g, i) > 0) continue;
     memmove(&g->nodes[i], &g->nodes[i + 1], (size_t)(g->count - i - 1) * sizeof *g->nodes);
+    if (scale != NULL) memmove(&scale[i], &scale[i + 1], (size_t)(g->count - i - 1) * sizeof *scale);
     g->count--;
     for (int j = i; j < g->count; j++)
       for (int k = 0; k < g->nodes[j].inputs; k++) g->nodes[j].input[k] -= g->nodes[j].input[k] > i;
@@ -350,7 +351,7 @@ static inline Graph *int8_lower_with(const Graph *g, const Int8Scale *scale, Int
   for (int i = 0; i < g->count && status == 0; i++) status = int8_lower_node(&l, i, ends, inner);
   for (int k = 0; k < g->loss_count && status == 0; k++) l.to->losses[k].node = int8_whole(&l, g->losses[k].node);
   for (int k = 0; k < g->output_count && status == 0; k++) l.to->outputs[k] = int8_whole(&l, g->outputs[k]);
-  if (status == 0) int8_drop_unread(l.to);
+  if (status == 0) int8_drop_unread(l.to, NULL); /* a stem has made some superfluous */
   free(l.whole);
   free(l.narrow);
   free(ends);

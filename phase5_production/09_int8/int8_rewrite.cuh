@@ -43,7 +43,9 @@ static inline int int8_rewrite_is_pair(const Graph *g, const OnnxImport *in, int
   return value != NULL && value->bytes >= sizeof(float) && memcmp(value->data, &scale.step, sizeof(float)) == 0;
 }
 
-/* The graph without those pairs; scale (nodes of g): of the new graph's. */
+/* The graph without those pairs; scale (nodes of g): of the new graph's. A QuantizeLinear whose DequantizeLinear is
+ * gone must not stay: the layer before it would have two readers, and what is read twice is not computed together
+ * with what follows. */
 static inline Graph *int8_rewrite_pairs(const Graph *from, const OnnxImport *in, Int8Scale *scale) {
   Graph *g = graph_copy(from);
   int *at = (int *)xmalloc(((size_t)from->count + 1) * sizeof *at); /* of each old node */
@@ -69,6 +71,7 @@ static inline Graph *int8_rewrite_pairs(const Graph *from, const OnnxImport *in,
   for (int l = 0; l < g->loss_count; l++) g->losses[l].node = at[g->losses[l].node];
   for (int o = 0; o < g->output_count; o++) g->outputs[o] = at[g->outputs[o]];
   free(at);
+  int8_drop_unread(g, scale);
   return g;
 }
 
@@ -85,7 +88,6 @@ static inline const float *int8_find_in_import(const void *from, const char *nam
   return (const float *)c->data;
 }
 
-/* What nobody reads any more: a QuantizeLinear whose DequantizeLinear is gone, its constants, layers of a stem. */
 static inline Graph *int8_rewrite(const Graph *g, const OnnxImport *in, Device device, Int8Store *store, Error *err) {
   Int8Scale *scale = (Int8Scale *)xcalloc((size_t)g->count + 1, sizeof *scale);
   const Int8Weights weights = {int8_find_in_import, in};
