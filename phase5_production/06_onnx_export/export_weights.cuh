@@ -159,25 +159,29 @@ static inline void export_describe_classes(const ExportSource *s, OnnxModel *onn
   free(names);
 }
 
-/* Mean and deviation are the checkpoint's, those of ImageNet for a ResNet-18, else 0 and 1. The MLP takes pictures,
- * too, whose pixels are its features. */
-static inline void export_describe_pictures(const ExportSource *s, OnnxModel *onnx) {
+/* What becomes of a picture before the network sees it. Mean and deviation are the checkpoint's, those of ImageNet
+ * for a ResNet-18, else 0 and 1. The MLP takes pictures, too, whose pixels are its features. 0: it takes none. */
+static inline int export_preprocessing(const ExportSource *s, OnnxPreprocessing *p) {
   const int is_row = graph_shape(s->net.graph, model_input_node(&s->net, 0)).rank == 1;
   const Shape shape = s->data ? s->data->shape : s->choice.shape.images;
   const int image_net = strcmp(s->choice.network->name, "resnet18") == 0;
-  OnnxPreprocessing p;
-  if ((is_row && s->data == NULL) || shape.rank != 3 || (shape.dim[0] != 1 && shape.dim[0] != 3)) return;
-  memset(&p, 0, sizeof p);
-  p.channels = shape.dim[0];
-  p.height = shape.dim[1];
-  p.width = shape.dim[2];
-  if (image_net) p.resize = p.height * preprocess_imagenet.resize / preprocess_imagenet.crop;
-  for (int c = 0; c < p.channels; c++) {
+  memset(p, 0, sizeof *p);
+  if ((is_row && s->data == NULL) || shape.rank != 3 || (shape.dim[0] != 1 && shape.dim[0] != 3)) return 0;
+  p->channels = shape.dim[0];
+  p->height = shape.dim[1];
+  p->width = shape.dim[2];
+  if (image_net) p->resize = p->height * preprocess_imagenet.resize / preprocess_imagenet.crop;
+  for (int c = 0; c < p->channels; c++) {
     const int ours = s->state.stddev[c] > 0;
-    p.mean[c] = image_net ? preprocess_imagenet.mean[c] : (float)s->state.mean[c];
-    p.stddev[c] = image_net ? preprocess_imagenet.stddev[c] : ours ? (float)s->state.stddev[c] : 1;
+    p->mean[c] = image_net ? preprocess_imagenet.mean[c] : (float)s->state.mean[c];
+    p->stddev[c] = image_net ? preprocess_imagenet.stddev[c] : ours ? (float)s->state.stddev[c] : 1;
   }
-  onnx_set_preprocessing(onnx, &p);
+  return 1;
+}
+
+static inline void export_describe_pictures(const ExportSource *s, OnnxModel *onnx) {
+  OnnxPreprocessing p;
+  if (export_preprocessing(s, &p)) onnx_set_preprocessing(onnx, &p);
 }
 
 /* metadata_props of the exported file. */

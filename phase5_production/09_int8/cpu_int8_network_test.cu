@@ -22,7 +22,7 @@ static Context on_the_cpu(void) {
 static void open_narrow(Model *m, const Model *whole, const Int8Scale *scale, bool blocks) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
-  const Int8Weights weights = {int8_find_in_model, &from};
+  const Int8Weights weights = {int8_find_in_model, &from, NULL};
   Error err;
   Graph *g = int8_lower(whole->graph, scale, weights, DEVICE_CPU, &store, &err);
   if (g == NULL) fail_msg("%s", err.message);

@@ -7,6 +7,7 @@
  * The scales come from pictures of the training set, or of a folder. The table has the accuracy of each rung on the
  * test set, and how close its logits are to float32's. The best int8 rung becomes NETWORK.int8.onnx.
  */
+#include "common/atomic_file.h"
 #include "common/nn/step_graph.h"
 #include "common/options.h"
 #include "common/threads_begin.h"
@@ -78,6 +79,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
       if (!o->weights[0] && !o->network[0])
         argp_error(state, "a file of weights, or --network=NAME for random ones, is expected");
+      if (o->images[0] && (o->data[0] || o->common.data_dir[0]))
+        argp_error(state, "--images and a data set exclude each other; leave one of them out");
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -93,7 +96,8 @@ static void read_options(Options *o, int argc, char **argv) {
       {"images", IMAGES, "DIR", 0, "Pictures of this folder instead of a data set", 0},
       {"output", 'o', "FILE", 0, "The ONNX file (default: NETWORK.int8.onnx)", 0},
       {"side", SIDE, "N", 0, "Height and width of the pictures, where the network takes any", 0},
-      {"calibration-images", CALIBRATION, "N", 0, "Pictures that the scales come from (default: 512)", 0},
+      {"calibration-images", CALIBRATION, "N", 0,
+       "Pictures that the scales come from (default: 512; of random ones at most 32)", 0},
       {"test-images", TEST, "N", 0, "Pictures that the accuracy is measured with (default: all)", 0},
       {"calibrator", CALIBRATOR, "NAME", 0, "minmax, percentile, entropy or all (default: all)", 0},
       {"share", SHARE, "P", 0, "Of the percentile, in per cent (default: 99.99)", 0},
@@ -128,19 +132,31 @@ static void read_options(Options *o, int argc, char **argv) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
+/* As the ONNX file will say it: pictures of a folder have any size, and become the network's. */
+static PreprocessRecipe folder_recipe(const ExportSource *source, Shape shape) {
+  OnnxPreprocessing p;
+  PreprocessRecipe recipe;
+  if (!export_preprocessing(source, &p)) die("--images: %s does not read pictures", source->choice.network->title);
+  recipe.crop = shape.dim[1];
+  recipe.resize = p.resize > 0 ? p.resize : recipe.crop;
+  for (int c = 0; c < 3; c++) recipe.mean[c] = p.mean[c], recipe.stddev[c] = p.stddev[c];
+  return recipe;
+}
+
 /* What the scales come from, and what the rungs are judged by. */
 static void open_pictures(const Options *o, const ExportSource *source, Pictures *scales, Pictures *test) {
   Error err;
   const Shape shape = graph_shape(source->net.graph, model_input_node(&source->net, 0));
-  DataNorm norm = {shape.dim[0], {0}, {1, 1, 1, 1}};
+  DataNorm norm = {source->data != NULL ? source->data->shape.dim[0] : shape.dim[0], {0}, {1, 1, 1, 1}};
   int status = 0;
   if (o->images[0]) {
     if (shape.rank != 3 || shape.dim[0] != 3)
       die("--images: the network reads %s; it must read colour pictures, (3,H,W)", shape_text(shape).text);
-    status = pictures_open_folder(scales, o->images, shape, o->calibration, &err) != 0 ||
-             pictures_open_folder(test, o->images, shape, o->test, &err) != 0;
+    const PreprocessRecipe recipe = folder_recipe(source, shape);
+    status = pictures_open_folder(scales, o->images, shape, recipe, o->calibration, &err) != 0 ||
+             pictures_open_folder(test, o->images, shape, recipe, o->test, &err) != 0;
   } else if (source->data != NULL) {
-    for (int c = 0; c < shape.dim[0] && c < DATA_MAX_CHANNELS && source->state.stddev[c] > 0; c++) {
+    for (int c = 0; c < norm.channels && c < DATA_MAX_CHANNELS && source->state.stddev[c] > 0; c++) {
       norm.mean[c] = (float)source->state.mean[c];
       norm.stddev[c] = (float)source->state.stddev[c];
     }
@@ -177,7 +193,7 @@ static void write_onnx(const Options *o, const ExportSource *source, const Model
   const ExportRequest request = {o->weights, o->network, o->data, "", o->side, o->common.seed, 1};
   const OnnxExportOptions options = {source->choice.network->name, 0, 0};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
-  const Int8Weights weights = {int8_find_in_model, &from};
+  const Int8Weights weights = {int8_find_in_model, &from, NULL};
   if (onnx_export(&onnx, whole, &options, &err) != 0) die("%s", err.message);
   export_describe(source, &request, &onnx);
   if (int8_onnx_write(&onnx, whole->graph, scale, weights, &err) != 0 || onnx_model_write(onnx.proto, path, &err) != 0)
@@ -202,6 +218,21 @@ typedef struct Climb {
   char description[512];    /* of the device */
 } Climb;
 
+/* NETWORK.int8.onnx in the folder where the command was typed, unless the user says where. Whether it can be written
+ * there is asked before the minutes of the table. */
+static void choose_output(Options *o, const char *network) {
+  Error err;
+  AtomicFile file;
+  char name[128];
+  if (!o->output[0]) {
+    snprintf(name, sizeof name, "%.100s.int8.onnx", network);
+    snprintf(o->shown, sizeof o->shown, "%s", name);
+    if (user_path(name, o->output, sizeof o->output, &err) != 0) die("%s", err.message);
+  }
+  if (atomic_file_open(&file, o->output, &err) != 0) die("%s", err.message);
+  atomic_file_abandon(&file);
+}
+
 static void open_climb(Climb *climb, Options *o) {
   Error err;
   Context context;
@@ -213,6 +244,7 @@ static void open_climb(Climb *climb, Options *o) {
   context.device = o->common.device;
   if (device_open(context.device, climb->description, sizeof climb->description, &err) != 0) die("%s", err.message);
   if (export_open(&climb->source, &request, &err) != 0) die("%s", err.message);
+  choose_output(o, climb->source.choice.network->name);
   open_pictures(o, &climb->source, &climb->scales, &climb->test);
   climb->batch = o->common.batch_size < climb->test.count ? o->common.batch_size : climb->test.count;
   if (model_open(&climb->whole, int8_prepare(climb->source.net.graph), context, NULL, climb->batch, MODEL_INFER,
@@ -244,8 +276,8 @@ static const JudgedRung *add_rung(Climb *climb, const char *name, const Model *m
 
 static void climb_floats(Climb *climb) {
   Model half;
-  printf("%s, %d pictures for the scales, %d to test\n\n", climb->source.choice.network->title, climb->scales.count,
-         climb->test.count);
+  printf("%s, %d picture%s for the scales, %d to test\n\n", climb->source.choice.network->title, climb->scales.count,
+         climb->scales.count == 1 ? "" : "s", climb->test.count);
   printf("%-12s%12s%10s%12s%12s%10s%12s\n", "", "accuracy", "points", "as float32", "cosine", "SQNR, dB",
          "weights, MB");
   add_rung(climb, "float32", &climb->whole);
@@ -263,6 +295,12 @@ static int is_better(const JudgedRung *rung, const JudgedRung *best) {
   return ahead > 0.001 || (ahead >= -0.001 && rung->difference.cosine > best->difference.cosine);
 }
 
+static int has_scales(const Int8Scale *scale, int nodes) {
+  for (int i = 0; i < nodes; i++)
+    if (scale[i].step > 0) return 1;
+  return 0;
+}
+
 static void climb_int8(Climb *climb) {
   static const char *const names[] = {"int8 minmax", "int8 perc.", "int8 entropy"};
   Error err;
@@ -273,6 +311,9 @@ static void climb_int8(Climb *climb) {
     if (climb->o->only >= 0 && method != climb->o->only) continue;
     choice.method = (CalibrateMethod)method;
     int8_scales(climb->tried, &c, climb->whole.graph, &choice);
+    if (!has_scales(climb->tried, climb->whole.graph->count))
+      die("no layer of %s can become int8%s", climb->source.choice.network->title,
+          choice.first ? "" : " with --float-first; leave that option out");
     if (int8_open(&narrow, &climb->whole, climb->tried, climb->batch, &err) != 0) die("%s", err.message);
     const JudgedRung *rung = add_rung(climb, names[method], &narrow);
     model_close(&narrow);
@@ -296,16 +337,8 @@ static void print_layers(const Climb *climb) {
   model_close(&narrow);
 }
 
-/* NETWORK.int8.onnx in the folder where the command was typed, unless the user says where. */
 static void write_best(const Climb *climb) {
-  Error err;
-  char name[128];
-  Options *o = climb->o;
-  if (!o->output[0]) {
-    snprintf(name, sizeof name, "%.100s.int8.onnx", climb->source.choice.network->name);
-    snprintf(o->shown, sizeof o->shown, "%s", name);
-    if (user_path(name, o->output, sizeof o->output, &err) != 0) die("%s", err.message);
-  }
+  const Options *o = climb->o;
   write_onnx(o, &climb->source, &climb->whole, climb->scale, o->output);
   printf("\n%s: %s\n", o->shown, climb->rung[climb->best].name);
 }
@@ -313,7 +346,8 @@ static void write_best(const Climb *climb) {
 static void print_json(const Climb *climb) {
   Error err;
   json_t *rows = json_array();
-  for (int i = 0; i < climb->count; i++) json_array_append_new(rows, judge_json(&climb->rung[i]));
+  for (int i = 0; i < climb->count; i++)
+    if (json_array_append_new(rows, judge_json(&climb->rung[i])) != 0) die("no memory for the rows of --json");
   if (json_result(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "program", "int8", "device",
                             device_name(climb->o->common.device), "gpu", climb->description, "network",
                             climb->source.choice.network->name, "written", climb->rung[climb->best].name, "file",

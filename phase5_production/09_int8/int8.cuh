@@ -21,6 +21,7 @@
 #ifndef PHASE5_PRODUCTION_INT8_CUH
 #define PHASE5_PRODUCTION_INT8_CUH
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -69,10 +70,11 @@ static __host__ __device__ __forceinline__ float int8_dequantize(int8_t q, float
   return (float)int8_value(q, positive) * scale;
 }
 
-/* The scale at which `most` is the largest number, 127 or 255. Of zeros alone any would do. */
+/* The scale at which `most` is the largest number, 127 or 255. Of zeros alone any would do, and of numbers so small
+ * that a quotient by the scale would lose its digits. */
 static inline float int8_scale(float most, bool positive) {
-  const float end = (float)(positive ? UINT8_MOST : INT8_MOST);
-  return most > 0 && isfinite(most) ? most / end : 1 / end;
+  const float end = (float)(positive ? UINT8_MOST : INT8_MOST), step = most / end;
+  return step >= FLT_MIN && isfinite(step) ? step : 1 / end;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -183,10 +183,10 @@ typedef struct Int8ModelWeights {
   float *host;
 } Int8ModelWeights;
 
-static inline const float *int8_find_in_model(const void *from, const char *name, size_t count, const float **scales) {
+static inline const float *int8_find_in_model(const void *from, const char *name, size_t count, Int8Given *given) {
   const Int8ModelWeights *own = (const Int8ModelWeights *)from;
   const Param *p = model_find_param(own->model, name);
-  (void)scales;
+  (void)given;
   return p != NULL && p->count == count ? batch_norm2d_fold_at(own->model, own->host, p) : NULL;
 }
 
@@ -211,7 +211,7 @@ static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale 
                                   int stem_int8, Error *err) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
-  const Int8Weights weights = {int8_find_in_model, &from};
+  const Int8Weights weights = {int8_find_in_model, &from, NULL};
   Context context = whole->context;
   context.training = 0;
   context.shared = NULL;

@@ -43,8 +43,12 @@ static inline int int8_behind_relu(const Graph *g, int i) {
   return reader >= 0 && int8_is_relu(&g->nodes[reader]) ? reader : i;
 }
 
+/* Products of uint8 and int8 that half of int32 holds. The other half is the bias's. */
+enum { INT8_MOST_PRODUCTS = 1 << 15 };
+
 /* Products with filters in groups need whole runs of channels. */
 static inline int int8_product_fits(const Node *n) {
+  if (n->param[0].count / (size_t)n->shape.dim[0] > INT8_MOST_PRODUCTS) return 0;
   if (n->op != &conv2d_op) return 1;
   const Conv2dShape s = conv2d_op_shape(n, 1);
   return s.groups == 1 || (s.c % INT8_RUN == 0 && s.k % INT8_RUN == 0);

@@ -97,14 +97,15 @@ static inline void judge_print(const JudgedRung *r, const JudgedRung *whole) {
     printf("%12s%10s", "-", "-");
   else
     printf("%11.2f%%%+10.2f", 100 * r->accuracy, 100 * (r->accuracy - whole->accuracy));
-  printf("%11.2f%%%12.6f%10.1f%12.3f\n", 100 * r->agreement, r->difference.cosine, r->difference.sqnr,
-         r->weight_bytes * 1e-6);
+  printf("%11.2f%%%12.6f%10.1f%12.3f%s\n", 100 * r->agreement, r->difference.cosine, r->difference.sqnr,
+         r->weight_bytes * 1e-6, isnan(r->difference.cosine) ? "   some logits are beyond the range of this type" : "");
   fflush(stdout);
 }
 
 static inline json_t *judge_json(const JudgedRung *r) {
-  json_t *row = json_pack("{s:s, s:f, s:f, s:f}", "version", r->name, "agreement", r->agreement, "cosine",
-                          r->difference.cosine, "weight_bytes", r->weight_bytes);
+  json_t *row =
+      json_pack("{s:s, s:f, s:f}", "version", r->name, "agreement", r->agreement, "weight_bytes", r->weight_bytes);
+  if (isfinite(r->difference.cosine)) json_object_set_new(row, "cosine", json_real(r->difference.cosine));
   if (!isnan(r->accuracy)) json_object_set_new(row, "test_accuracy", json_real(r->accuracy));
   if (isfinite(r->difference.sqnr)) json_object_set_new(row, "sqnr_db", json_real(r->difference.sqnr));
   return row;

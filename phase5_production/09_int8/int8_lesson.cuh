@@ -1,5 +1,5 @@
 /* int8_lesson.cuh - arrays, shapes, reference of int8.cuh's rounding and of the product of int8 numbers: for the
- * exercises and the test of the counts. */
+ * exercises. */
 #ifndef PHASE5_PRODUCTION_INT8_LESSON_CUH
 #define PHASE5_PRODUCTION_INT8_LESSON_CUH
 
@@ -69,17 +69,9 @@ static inline void linear_int8_reference(float *y, const uint8_t *x, const uint8
                                          int k) {
   conv2d_int8_cpu(y, (const int8_t *)x, (const int8_t *)w, linear_int8_shape(m, d, k), linear_int8_end(scale));
 }
-static inline void linear_int8_naive(float *y, const uint8_t *x, const uint8_t *w, const float *scale, int m, int d,
-                                     int k) {
-  conv2d_int8_naive(y, (const int8_t *)x, (const int8_t *)w, linear_int8_shape(m, d, k), linear_int8_end(scale));
-}
 static inline void linear_int8_dp4a(float *y, const uint8_t *x, const uint8_t *w, const float *scale, int m, int d,
                                     int k) {
   conv2d_int8_dp4a(y, (const int8_t *)x, (const int8_t *)w, linear_int8_shape(m, d, k), linear_int8_end(scale));
-}
-static inline void linear_int8_mma(float *y, const uint8_t *x, const uint8_t *w, const float *scale, int m, int d,
-                                   int k) {
-  conv2d_int8_mma(y, (const int8_t *)x, (const int8_t *)w, linear_int8_shape(m, d, k), linear_int8_end(scale));
 }
 
 static inline Lesson linear_int8_lesson(void) {
@@ -97,10 +89,6 @@ static inline Lesson linear_int8_lesson(void) {
   lesson.counted = lesson_shape_of(&lesson, "128x256x128");
   lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
-}
-
-static inline LessonVersion linear_int8_version(const char *name, LinearInt8 *launch, const char *limit) {
-  return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
 #endif /* PHASE5_PRODUCTION_INT8_LESSON_CUH */

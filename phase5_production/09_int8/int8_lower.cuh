@@ -78,8 +78,8 @@ static inline void *int8_param(Int8Lower *l, Node *node, const char *name, size_
   return int8_store_add(l->store, p->name, bytes);
 }
 
-static inline const float *int8_find(const Int8Lower *l, const Param *p, const float **scales) {
-  const float *values = l->weights.find(l->weights.from, p->name, p->count, scales);
+static inline const float *int8_find(const Int8Lower *l, const Param *p, Int8Given *given) {
+  const float *values = l->weights.find(l->weights.from, p->name, p->count, given);
   if (values == NULL) error_set(l->err, "the network has no parameter %s of %zu numbers", p->name, p->count);
   return values;
 }
@@ -123,23 +123,23 @@ static inline void int8_lower_ends(Int8Lower *l, Node *node, size_t filters, int
   }
 }
 
-/* The scales of n's filters: the file's, or the weights' own. To be freed. */
-static inline float *int8_lower_scales(const Node *n, const float *w, const float *given) {
+/* The scales of n's filters: the file's, or the weights' own. b may be NULL. To be freed. */
+static inline float *int8_lower_scales(const Node *n, const float *w, const float *b, float scale_x, Int8Given given) {
   const int k = n->shape.dim[0];
   float *scale = (float *)xmalloc((size_t)k * sizeof *scale);
-  if (given != NULL)
-    memcpy(scale, given, (size_t)k * sizeof *scale);
-  else
-    int8_filter_scales(scale, w, k, n->param[0].count / (size_t)k);
+  for (int i = 0; i < k && given.scale != NULL; i++) scale[i] = given.scale[given.count == 1 ? 0 : i];
+  if (given.scale != NULL) return scale;
+  int8_filter_scales(scale, w, k, n->param[0].count / (size_t)k);
+  int8_filter_scales_for_bias(scale, b, scale_x, k);
   return scale;
 }
 
 /* Weights, factors and bias of `node`, which computes the product `n`. unit: of the sums' target. */
 static inline int int8_lower_weights(Int8Lower *l, Node *node, const Node *n, Int8Sizes s, float unit) {
-  const float *given = NULL, *none = NULL;
+  Int8Given given = {NULL, 0}, none = {NULL, 0};
   const float *w = int8_find(l, &n->param[0], &given), *b = n->params > 1 ? int8_find(l, &n->param[1], &none) : NULL;
   if (w == NULL || (n->params > 1 && b == NULL)) return -1;
-  float *scale = int8_lower_scales(n, w, given);
+  float *scale = int8_lower_scales(n, w, b, l->scale[n->input[0]].step, given);
   const size_t k = (size_t)s.shape.k;
   int8_filters((int8_t *)int8_param(l, node, "weight.int8", k * s.pixels * s.pitch), w, scale, s.k, s.c, s.pixels,
                s.pitch);
@@ -250,7 +250,7 @@ static inline void int8_stem_half(Int8Lower *l, Node *node, const float *w, cons
 
 static inline int int8_lower_stem(Int8Lower *l, const int *at, int pool) {
   const Node *conv = &l->from->nodes[at[0]];
-  const float *given = NULL, *none = NULL;
+  Int8Given given = {NULL, 0}, none = {NULL, 0};
   const float *w = int8_find(l, &conv->param[0], &given), *b = int8_find(l, &conv->param[1], &none);
   const int input = conv->input[0], k = conv->shape.dim[0];
   if (w == NULL || b == NULL) return -1;
@@ -263,7 +263,7 @@ static inline int int8_lower_stem(Int8Lower *l, const int *at, int pool) {
   node.params = 0;
   memcpy(node.attributes.bytes, &own, sizeof own);
   if (own.scale_x > 0) {
-    float *scale = int8_lower_scales(conv, w, given);
+    float *scale = int8_lower_scales(conv, w, b, own.scale_x, given);
     stem_int8_filters((int8_t *)int8_param(l, &node, "weight.int8", (size_t)k * STEM_INT8_FILTER), w, scale, k);
     int8_lower_ends(l, &node, (size_t)k, k, scale, own.scale_x, b, own.scale);
     free(scale);
@@ -292,6 +292,7 @@ static inline void int8_chains(const Int8Lower *l, Int8Chain *ends, unsigned cha
   }
   for (int i = 0; i < g->count; i++) {
     if (!int8_is_product(&g->nodes[i]) || inner[i]) continue;
+    if (l->weights.refuses && l->weights.refuses(l->weights.from, g->nodes[i].param[0].name)) continue;
     const Int8Chain c = int8_chain(g, scale, i);
     if (!int8_chain_fits(g, scale, c) || ends[c.end].product >= 0) continue;
     ends[c.end] = c;

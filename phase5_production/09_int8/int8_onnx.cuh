@@ -82,7 +82,8 @@ static inline void int8_onnx_parameter(OnnxModel *m, long at, size_t k, int type
 /* Weights and bias of a product that becomes int8. -1: the file has it not as the graph does. */
 static inline int int8_onnx_product(OnnxModel *m, const Node *n, float scale_x, Int8Weights weights, Error *err) {
   const long at = int8_onnx_node(m, n->name);
-  const float *given = NULL, *w = weights.find(weights.from, n->param[0].name, n->param[0].count, &given);
+  Int8Given given = {NULL, 0};
+  const float *w = weights.find(weights.from, n->param[0].name, n->param[0].count, &given);
   const float *b = n->params > 1 ? weights.find(weights.from, n->param[1].name, n->param[1].count, &given) : NULL;
   if (at < 0 || w == NULL || (n->params > 1 && b == NULL) ||
       m->proto->graph->node[at]->n_input != 1 + (size_t)n->params)
@@ -92,6 +93,7 @@ static inline int int8_onnx_product(OnnxModel *m, const Node *n, float scale_x, 
   int8_t *q = (int8_t *)xmalloc(n->param[0].count);
   int32_t *bias = (int32_t *)xmalloc((size_t)k * sizeof *bias);
   int8_filter_scales(scale, w, k, (size_t)each);
+  int8_filter_scales_for_bias(scale, b, scale_x, k);
   int8_filters(q, w, scale, k, each, 1, each);
   int8_onnx_parameter(m, at, 1, ONNX_INT8, q, scale, k);
   for (int i = 0; i < k && b != NULL; i++) {

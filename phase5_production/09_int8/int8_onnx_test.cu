@@ -60,7 +60,7 @@ static void open_networks(Networks *n, Int8Choice choice) {
 
   const OnnxExportOptions options = {"thin", 0, 0};
   const Int8ModelWeights from = {&n->whole, batch_norm2d_fold_host(&n->whole)};
-  const Int8Weights weights = {int8_find_in_model, &from};
+  const Int8Weights weights = {int8_find_in_model, &from, NULL};
   snprintf(n->path, sizeof n->path, "/tmp/int8_onnx_test.%d.onnx", (int)getpid());
   if (onnx_export(&onnx, &n->whole, &options, &err) != 0 ||
       int8_onnx_write(&onnx, n->whole.graph, n->scale, weights, &err) != 0 ||
@@ -125,6 +125,86 @@ static void a_file_has_the_bits_of_the_network(void **state) {
   expect_the_same_bits((Int8Choice){CALIBRATE_MIN_MAX, 0, 0, 0}, 20);
   expect_the_same_bits((Int8Choice){CALIBRATE_PERCENTILE, 0, 0, 1}, 20);
   expect_the_same_bits((Int8Choice){CALIBRATE_ENTROPY, 0, 1, 0}, 21);
+}
+
+/* Weights that decay has made tiny, with a bias: as one unit of the sum it would be beyond int32. */
+static void a_bias_fits_beside_tiny_weights(void **state) {
+  (void)state;
+  const float w[2][3] = {{1e-9f, -2e-9f, 0}, {0.5f, 0.25f, -1}}, b[2] = {-1.5f, 0.5f}, scale_x = 0.01f;
+  float scale[2], own[2];
+  int8_filter_scales(own, w[0], 2, 3);
+  memcpy(scale, own, sizeof own);
+  int8_filter_scales_for_bias(scale, b, scale_x, 2);
+  for (int k = 0; k < 2; k++) {
+    const float unit = scale_x * scale[k];
+    const int32_t bias = int8_bias(b[k], unit);
+    assert_true(bias >= -(1 << 30) - 128 && bias <= (1 << 30) + 128);
+    assert_true(fabs((double)bias * unit - b[k]) < 1e-6);
+  }
+  assert_true(scale[0] > own[0] && scale[1] == own[1]);
+  assert_true(int8_scale(1e-40f, false) == 1.0f / INT8_MOST); /* no denormal, which a division makes infinite */
+}
+
+static void sums_beyond_int32_stay_float32(void **state) {
+  (void)state;
+  Node node;
+  memset(&node, 0, sizeof node);
+  node.op = &linear_op;
+  node.shape = shape1(10);
+  node.param[0].count = 10 * (size_t)INT8_MOST_PRODUCTS;
+  assert_true(int8_product_fits(&node));
+  node.param[0].count += 10;
+  assert_false(int8_product_fits(&node));
+}
+
+/* Points the input of a node whose name begins so at a new tensor of one number. */
+static void set_input(OnnxModel *m, const char *op, const char *reads, size_t input, int type, const void *value) {
+  Onnx__GraphProto *g = m->proto->graph;
+  for (size_t i = 0; i < g->n_node; i++) {
+    Onnx__NodeProto *node = g->node[i];
+    if (strcmp(node->op_type, op) != 0 || strcmp(node->input[0], reads) != 0) continue;
+    const char *name = onnx_text(m, "%s.%zu.changed", reads, input);
+    onnx_add_tensor(m, name, type, 0, NULL, value);
+    if (input < node->n_input)
+      node->input[input] = onnx_copy_text(m, name);
+    else
+      onnx_add_node_input(m, node, name);
+    return;
+  }
+  fail_msg("the file has no %s that reads %s", op, reads);
+}
+
+/* What other tools write and these kernels do not compute stays as lesson 7 computes it. */
+static void other_quantisations_stay(void **state) {
+  (void)state;
+  Networks n;
+  Error err;
+  OnnxModel file;
+  OnnxImport import;
+  Int8Store store = {};
+  Int8Given given = {NULL, 0};
+  const uint8_t zero = 3;
+  const float one_scale = 0.01f;
+  open_networks(&n, (Int8Choice){CALIBRATE_MIN_MAX, 0, 1, 0});
+  if (onnx_model_read(&file, n.path, &err) != 0) fail_msg("%s", err.message);
+  set_input(&file, "DequantizeLinear", "layer1.0.relu1.int8", 2, ONNX_UINT8, &zero);
+  set_input(&file, "DequantizeLinear", "layer1.0.conv2.weight.int8", 1, ONNX_FLOAT, &one_scale);
+  if (onnx_import(&import, &file, NULL, 0, &err) != 0) fail_msg("%s", err.message);
+  Graph *g = int8_rewrite(import.graph, &import, DEVICE_CPU, &store, &err);
+  if (g == NULL) fail_msg("%s", err.message);
+  assert_int_equal(count_ops(g, &onnx_dequantize_linear_op), 1);
+  const int conv = graph_find(import.graph, "layer1.0.conv2");
+  assert_true(conv >= 0);
+  const Param *w = &import.graph->nodes[conv].param[0];
+  assert_false(int8_import_refuses(&import, w->name));
+  assert_non_null(int8_find_in_import(&import, w->name, w->count, &given));
+  assert_true(given.count == 1 && given.scale[0] == one_scale);
+  assert_true(int8_import_refuses(&import, "no such weights"));
+  graph_destroy(g);
+  int8_store_free(&store);
+  onnx_import_drop(&import);
+  onnx_model_close(&file);
+  close_networks(&n);
 }
 
 /* The graph alone: int8_network_test computes one. */
@@ -217,6 +297,9 @@ static void onnx_runtime_agrees(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_has_the_bits_of_the_network),
+      cmocka_unit_test(a_bias_fits_beside_tiny_weights),
+      cmocka_unit_test(sums_beyond_int32_stay_float32),
+      cmocka_unit_test(other_quantisations_stay),
       cmocka_unit_test(a_gpu_has_the_first_layers_in_one_operation),
       cmocka_unit_test(the_engine_agrees),
       cmocka_unit_test(the_engine_agrees_on_a_gpu),

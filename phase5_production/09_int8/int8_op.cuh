@@ -1,4 +1,4 @@
-/* int8_op.cuh - the kernels of this lesson as Ops of common/nn, for inference. int8_lower.h makes a graph of them.
+/* int8_op.cuh - the kernels of this lesson as Ops of common/nn, for inference. int8_lower.cuh makes a graph of them.
  *
  *   int8_quantize_op     float32 (N,C,H,W) -> int8 or uint8 (node->type), the channels last, filled up with zeros to
  * a multiple of 16
@@ -10,7 +10,7 @@
  *   int8_add_op          the sum of two arrays, with ReLU or without
  *   int8_stem_op         the first layers of a ResNet on a GPU, from float32 pictures, with int8 or fp16
  *
- * Parameters are buffers that int8_lower.h fills: int8 weights in the order of the kernels, one scale and one int32
+ * Parameters are buffers that int8_lower.cuh fills: int8 weights in the order of the kernels, one scale and one int32
  * bias for each filter.
  */
 #ifndef PHASE5_PRODUCTION_INT8_OP_CUH

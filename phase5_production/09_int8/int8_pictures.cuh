@@ -13,7 +13,7 @@ typedef struct Pictures {
   int count;
   Shape shape;
   /* of a data set */
-  DataSet set; /* no samples: it is none */
+  DataSet set; /* without samples where the pictures are files or random */
   DataNorm norm;
   /* of a folder */
   char (*file)[PATH_MAX];
@@ -51,8 +51,12 @@ static inline int pictures_is_name(const char *name) {
 static inline int pictures_compare(const void *a, const void *b) { return strcmp((const char *)a, (const char *)b); }
 
 /* The picture files of a folder, by their names. */
-static inline int pictures_open_folder(Pictures *p, const char *folder, Shape shape, int most, Error *err) {
+static inline int pictures_open_folder(Pictures *p, const char *folder, Shape shape, PreprocessRecipe recipe, int most,
+                                       Error *err) {
   memset(p, 0, sizeof *p);
+  if (shape.dim[1] != shape.dim[2])
+    return error_set(err, "%s: the network reads %s, and pictures of a folder are cropped to squares", folder,
+                     shape_text(shape).text);
   DIR *directory = opendir(folder);
   if (directory == NULL) return error_set(err, "cannot open the folder %s: %s", folder, strerror(errno));
   int room = 0, found = 0;
@@ -68,14 +72,13 @@ static inline int pictures_open_folder(Pictures *p, const char *folder, Shape sh
   closedir(directory);
   if (found == 0) {
     free(p->file);
-    return error_set(err, "%s: no picture is there; files called .jpg, .png, .bmp, .ppm or .pgm are expected", folder);
+    return error_set(err, "%s has no pictures; put files that end in .jpg, .jpeg, .png, .bmp, .ppm or .pgm there",
+                     folder);
   }
   qsort(p->file, (size_t)found, sizeof *p->file, pictures_compare);
   p->shape = shape;
   p->count = most > 0 && most < found ? most : found;
-  p->recipe = preprocess_imagenet;
-  p->recipe.resize = shape.dim[1] * preprocess_imagenet.resize / preprocess_imagenet.crop;
-  p->recipe.crop = shape.dim[1];
+  p->recipe = recipe;
   return 0;
 }
 
@@ -99,7 +102,7 @@ static inline int pictures_read_file(const Pictures *p, int i, float *x, Error *
 
 /* Pictures `first` to `first + count` - 1 as the network's input x (count,C,H,W), on the host. */
 static inline int pictures_read(const Pictures *p, int first, int count, float *x, Error *err) {
-  const size_t each = shape_count(p->shape), plane = (size_t)shape_pixels(p->shape);
+  const size_t each = shape_count(p->shape), plane = shape_pixels(p->set.samples != NULL ? p->set.shape : p->shape);
   for (int i = 0; i < count; i++) {
     float *to = x + (size_t)i * each;
     if (p->file != NULL) {

@@ -54,6 +54,23 @@ static void a_network_becomes_a_file(void **state) {
   onnx_model_close(&m);
 }
 
+/* It reads pixels as features: one mean and deviation for all of them. */
+static void a_network_of_features_becomes_a_file(void **state) {
+  (void)state;
+  char output[PATH_MAX + 16];
+  snprintf(output, sizeof output, "--output=%s", in_tmp("mlp.int8.onnx"));
+  Subprocess run = run_program("--network=mlp", output, "--data=mnist", "--json");
+  expect_run(&run, 0, "64 pictures for the scales, 128 to test", NULL);
+  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows");
+  assert_int_equal(json_array_size(rows), 6);
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const double cosine = json_number_value(json_object_get(json_array_get(rows, i), "cosine"));
+    if (!(cosine > 0.98)) fail_msg("row %zu: the cosine of the logits is %g", i, cosine);
+  }
+  json_decref(object);
+  subprocess_free(&run);
+}
+
 static void bad_input_is_refused(void **state) {
   (void)state;
   char images[PATH_MAX + 16], output[PATH_MAX + 16];
@@ -64,10 +81,13 @@ static void bad_input_is_refused(void **state) {
   expect_refusal(2, "minmax, percentile, entropy or all is expected", "--network=lenet", "--calibrator=best", NULL);
   expect_refusal(1, "cannot open", "nowhere.safetensors", output, NULL);
   expect_refusal(1, "is unknown", "--network=lenat", output, NULL);
+  expect_refusal(2, "exclude each other", "--network=lenet", images, "--data=mnist");
+  expect_refusal(1, "it is a directory", "--network=lenet", "--output=/tmp", NULL);
+  expect_refusal(1, "can become int8 with --float-first", "--network=softmax", "--float-first", output);
   expect_refusal(1, "it must read colour pictures", "--network=lenet", images, output);
   expect_refusal(1, "cannot open the folder", "--network=resnet18", images, output);
   assert_int_equal(mkdir(folder, 0700), 0);
-  expect_refusal(1, "no picture is there", "--network=resnet18", images, output);
+  expect_refusal(1, "has no pictures; put files", "--network=resnet18", images, output);
   char file[PATH_MAX + 16];
   snprintf(file, sizeof file, "%s/a.jpg", folder);
   FILE *f = fopen(file, "w");
@@ -79,6 +99,7 @@ static void bad_input_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_network_becomes_a_file),
+      cmocka_unit_test(a_network_of_features_becomes_a_file),
       cmocka_unit_test(bad_input_is_refused),
   };
   expect_program("phase5_production", "int8", program, sizeof program);

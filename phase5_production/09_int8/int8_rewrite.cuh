@@ -19,28 +19,25 @@
 
 /* ---------------------------------------------------------------------------------------------------------- scales */
 
-/* What QuantizeLinear node i rounds to; step 0: to something else than this lesson computes with. */
-static inline Int8Scale int8_rewrite_scale(const Graph *g, const OnnxImport *in, int i) {
+/* The one scale of node i, QuantizeLinear or DequantizeLinear, whose zero is 0; else 0. */
+static inline float int8_rewrite_step(const Graph *g, const OnnxImport *in, int i) {
   const Node *n = &g->nodes[i];
-  Int8Scale scale = {0, n->type == DTYPE_UINT8};
   const Node *step = &g->nodes[n->input[1]], *zero = n->inputs > 2 ? &g->nodes[n->input[2]] : NULL;
   const OnnxConstant *value = step->params == 1 ? onnx_import_constant(in, step->param[0].name) : NULL;
   const OnnxConstant *point = zero && zero->params == 1 ? onnx_import_constant(in, zero->param[0].name) : NULL;
-  if (n->type != DTYPE_INT8 && n->type != DTYPE_UINT8) return scale;
-  if (value == NULL || value->type != DTYPE_FLOAT32 || shape_count(step->shape) != 1) return scale;
-  if (zero != NULL && (point == NULL || shape_count(zero->shape) != 1 || *(const uint8_t *)point->data != 0))
-    return scale;
-  memcpy(&scale.step, value->data, sizeof scale.step);
-  if (!(scale.step > 0) || !isfinite(scale.step)) scale.step = 0;
-  return scale;
+  float scale;
+  if (value == NULL || value->type != DTYPE_FLOAT32 || shape_count(step->shape) != 1) return 0;
+  if (zero != NULL && (point == NULL || shape_count(zero->shape) != 1 || *(const uint8_t *)point->data != 0)) return 0;
+  memcpy(&scale, value->data, sizeof scale);
+  return scale > 0 && isfinite(scale) ? scale : 0;
 }
 
-/* Whether node i, DequantizeLinear, gives back what the QuantizeLinear before it has rounded. */
-static inline int int8_rewrite_is_pair(const Graph *g, const OnnxImport *in, int i, Int8Scale scale) {
-  const Node *n = &g->nodes[i];
-  const Node *step = &g->nodes[n->input[1]];
-  const OnnxConstant *value = step->params == 1 ? onnx_import_constant(in, step->param[0].name) : NULL;
-  return value != NULL && value->bytes >= sizeof(float) && memcmp(value->data, &scale.step, sizeof(float)) == 0;
+/* What QuantizeLinear node i rounds to; step 0: to something else than this lesson computes with. */
+static inline Int8Scale int8_rewrite_scale(const Graph *g, const OnnxImport *in, int i) {
+  const DType type = g->nodes[i].type;
+  const Int8Scale scale = {type == DTYPE_INT8 || type == DTYPE_UINT8 ? int8_rewrite_step(g, in, i) : 0,
+                           type == DTYPE_UINT8};
+  return scale;
 }
 
 /* The graph without those pairs; scale (nodes of g): of the new graph's. A QuantizeLinear whose DequantizeLinear is
@@ -57,7 +54,7 @@ static inline Graph *int8_rewrite_pairs(const Graph *from, const OnnxImport *in,
       const int x = at[from->nodes[quantize].input[0]];
       const Int8Scale own = int8_rewrite_scale(from, in, quantize);
       const int same = scale[x].step == own.step && scale[x].positive == own.positive;
-      if (own.step > 0 && int8_rewrite_is_pair(from, in, i, own) && (scale[x].step == 0 || same) &&
+      if (own.step > 0 && int8_rewrite_step(from, in, i) == own.step && (scale[x].step == 0 || same) &&
           g->nodes[x].type == DTYPE_FLOAT32 && !g->nodes[x].whole && g->nodes[x].shape.rank <= 3) {
         scale[x] = own;
         at[i] = x;
@@ -77,20 +74,36 @@ static inline Graph *int8_rewrite_pairs(const Graph *from, const OnnxImport *in,
 
 /* --------------------------------------------------------------------------------------------------------- weights */
 
-static inline const float *int8_find_in_import(const void *from, const char *name, size_t count, const float **scales) {
+static inline int int8_rewrite_zeros(const OnnxQuantized *q) {
+  for (size_t i = 0; q->zeros != NULL && i < q->scale_count; i++)
+    if (((const int8_t *)q->zeros)[i] != 0) return 0;
+  return 1;
+}
+
+/* Weights are taken as the file has them, or not at all: of int8, around 0, with one scale for all or one per
+ * filter. */
+static inline int int8_import_refuses(const void *from, const char *name) {
+  OnnxQuantized q;
+  if (!onnx_import_quantized((const OnnxImport *)from, name, &q)) return 1;
+  if (q.type != DTYPE_INT8 || q.rank < 1 || !int8_rewrite_zeros(&q)) return 1;
+  return q.scale_count != 1 && (q.axis != 0 || q.scale_count != (size_t)q.dim[0]);
+}
+
+static inline const float *int8_find_in_import(const void *from, const char *name, size_t count, Int8Given *given) {
   const OnnxImport *in = (const OnnxImport *)from;
   const OnnxConstant *c = onnx_import_constant(in, name);
   OnnxQuantized q;
   if (c == NULL || c->type != DTYPE_FLOAT32 || c->bytes != count * sizeof(float)) return NULL;
-  if (onnx_import_quantized(in, name, &q) && q.type == DTYPE_INT8 && q.axis == 0 && q.rank > 0 &&
-      q.scale_count == (size_t)q.dim[0])
-    *scales = q.scales;
+  if (onnx_import_quantized(in, name, &q) && q.type == DTYPE_INT8) {
+    given->scale = q.scales;
+    given->count = q.scale_count;
+  }
   return (const float *)c->data;
 }
 
 static inline Graph *int8_rewrite(const Graph *g, const OnnxImport *in, Device device, Int8Store *store, Error *err) {
   Int8Scale *scale = (Int8Scale *)xcalloc((size_t)g->count + 1, sizeof *scale);
-  const Int8Weights weights = {int8_find_in_import, in};
+  const Int8Weights weights = {int8_find_in_import, in, int8_import_refuses};
   Graph *whole = int8_rewrite_pairs(g, in, scale);
   Graph *q = int8_lower(whole, scale, weights, device, store, err);
   graph_destroy(whole);

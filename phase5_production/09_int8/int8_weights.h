@@ -64,12 +64,18 @@ static inline int int8_store_fill(const Int8Store *store, Model *m, Error *err) 
 
 /* --------------------------------------------------------------------------------------------------------- filters */
 
+/* Scales of weights that were int8 already: one for each filter, or one for all. */
+typedef struct Int8Given {
+  const float *scale; /* NULL: they were not */
+  size_t count;
+} Int8Given;
+
 /* Where float32 weights come from. */
 typedef struct Int8Weights {
-  /* The `count` numbers of the parameter of this name; NULL: there is none. *scales: of each filter, where the
-   * weights were int8 already; else it stays. */
-  const float *(*find)(const void *from, const char *name, size_t count, const float **scales);
+  /* The `count` numbers of the parameter of this name; NULL: there is none. *given stays where they were not int8. */
+  const float *(*find)(const void *from, const char *name, size_t count, Int8Given *given);
   const void *from;
+  int (*refuses)(const void *from, const char *name); /* these weights cannot be int8; NULL: all can */
 } Int8Weights;
 
 /* One scale for each of k filters of `weights` numbers: the largest of them is 127. */
@@ -87,6 +93,12 @@ static inline void int8_filters(int8_t *q, const float *w, const float *scale, i
     for (int p = 0; p < pixels; p++)
       for (int j = 0; j < c; j++)
         q[((size_t)i * pixels + p) * pitch + j] = int8_quantize(w[((size_t)i * c + j) * pixels + p], scale[i], false);
+}
+
+/* Of a filter with tiny weights the bias is many units of the sum. The scale becomes so large that the bias takes at
+ * most half of int32; the other half is the products'. b (k) may be NULL. */
+static inline void int8_filter_scales_for_bias(float *scale, const float *b, float scale_x, int k) {
+  for (int i = 0; i < k && b != NULL; i++) scale[i] = fmaxf(scale[i], fabsf(b[i]) / scale_x / (1 << 30));
 }
 
 /* In units of scale_x scale_w; beyond the range of int32 its end. */
