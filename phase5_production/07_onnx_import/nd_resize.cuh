@@ -139,8 +139,7 @@ static __host__ __device__ inline void nd_one(const NdResize &o, size_t i) {
   nd_set<F32, float>(o.y, o.type, i, inside ? sum : o.extrapolation);
 }
 
-/* --------------------------------------------------------------------------------------------------------- GridSample
- */
+/* ------------------------------------------------------------------------------------------------------- GridSample */
 
 typedef enum NdGridPadding { ND_GRID_ZEROS, ND_GRID_BORDER, ND_GRID_REFLECTION } NdGridPadding;
 

@@ -3,9 +3,8 @@
  *   min-max      the largest |x| that was seen. Nothing is cut off; one outlier makes all steps large
  *   percentile   all but the largest 0.01 % of |x| (or another share)
  *   entropy      the range whose 128 steps (of uint8: 256) lose least information: the histogram of |x|, cut off
- * there, and the same one
- *                as these steps can tell it, differ least in the sense of Kullback and Leibler (Migacz, 8-bit inference
- *                with TensorRT, 2017)
+ *                there, and what the steps leave of it differ least in the sense of Kullback and Leibler
+ *                (Migacz, 8-bit inference with TensorRT, 2017)
  *
  *     CalibrateRange range = {};
  *     for (each batch) calibrate_largest(&range, x, count);        // first all batches once

@@ -2,16 +2,14 @@
  *
  * Boxes, pitches, planes and taps are those of conv2d_nhwc_plan.cuh. What differs:
  *
- *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, a row has 64
- * bytes
+ *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, it has 64
  *   tiles    one tile is 64 filters of `pixels` sums. The two groups of four warps that multiply have a tile each, in
  *            turns: while one rounds and stores its sums, the other one has the tensor cores
- *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block computes
- * tiles
- *            of these filters alone, and only pixels are copied. Otherwise they pass through a ring, and two blocks, a
- *            cluster, have tiles of the same filters: each copies half of the weights, to both. With all
- * multiprocessors at
- *            work an H200's L2 cache gives each some 20 bytes per clock, and int8 products want more
+ *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block
+ *            computes tiles of these filters alone, and only pixels are copied. Otherwise they pass through a ring,
+ *            and two blocks, a cluster, have tiles of the same filters: each copies half of the weights, to both.
+ *            An H200's L2 cache gives each multiprocessor some 20 bytes per clock when all of them read, and int8
+ *            products need more
  *   widths   wgmma has 8, 16, 24, 32, and then multiples of 16 columns of integers
  *   staging  outputs leave through shared memory, 64 bytes for each pixel; what is added comes in the same way
  */

@@ -1,8 +1,7 @@
 /* conv2d_int8_wgmma.cuh - convolution of int8 numbers (conv2d_int8.cuh) with the instructions of Hopper.
  *
- *   conv2d_int8_wgmma     x (N,H,W,C), w (K,R,S,C) -> y (N,P,Q,K) int8, with every end. Shapes that it does not take
- * go to
- *                         conv2d_int8_mma(): groups, channels that are not a multiple of 16, a stride above 2
+ *   conv2d_int8_wgmma     x (N,H,W,C), w (K,R,S,C) -> y (N,P,Q,K) int8, with every end. conv2d_int8_mma() computes
+ *                         what it does not take: groups, channels that are not a multiple of 16, a stride above 2
  *   conv2d_int8_best      the fastest that this GPU has
  */
 #ifndef PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_CUH

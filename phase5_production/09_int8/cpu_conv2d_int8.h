@@ -18,7 +18,7 @@
  *     avx2         2 bytes                                the same                       16
  *     portable     2 bytes                                the same, or shifts            8
  *
- * vpdpbusd wants its first factors unsigned, as what comes out of a ReLU is. Of int8, x + 128 are: sum of (x + 128)
+ * vpdpbusd needs unsigned first factors, as what comes out of a ReLU is. Of int8, x + 128 are: sum of (x + 128)
  * w = sum of x w + 128 sum of w, and the second term is a constant of each filter, which the bias takes off again.
  * The border then holds 128, the number zero.
  *

@@ -50,8 +50,7 @@ static inline void cpu_int8_no_backward(const Context *context, const Node *node
   die("%s computes with int8 and has no backward pass; open the model for MODEL_INFER", node->name);
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * convolutions */
+/* ----------------------------------------------------------------------------------------------------- convolutions */
 
 /* With a node of a model. */
 typedef struct CpuInt8Kept {
@@ -141,8 +140,7 @@ static inline size_t cpu_int8_conv_floats(const Context *, const Node *node, int
   return node->type == DTYPE_FLOAT32 ? cpu_count(cpu_int8_block(node)->y) * (size_t)batch : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * others */
+/* ----------------------------------------------------------------------------------------------------------- others */
 
 static inline void cpu_int8_quantize_forward(const Context *, const Node *node, const OpArrays *a) {
   const CpuInt8Block *b = cpu_int8_block(node);
@@ -186,8 +184,7 @@ inline const Op cpu_int8_dequantize_op = {"DequantizeLinear",  0, 0, NULL, NULL,
 inline const Op cpu_int8_pool_op = {"QLinearPool", 0, 0, NULL, NULL, cpu_int8_pool_forward, cpu_int8_no_backward};
 inline const Op cpu_int8_add_op = {"QLinearAdd", 0, 0, NULL, NULL, cpu_int8_add_forward, cpu_int8_no_backward};
 
-/* ---------------------------------------------------------------------------------------------------------- the
- * pass */
+/* --------------------------------------------------------------------------------------------------------- the pass */
 
 static inline const Op *cpu_int8_op_of(const Node *node) {
   return node->op == &int8_conv_op         ? &cpu_int8_conv_op.op

@@ -85,9 +85,8 @@ typedef struct Int8End {
   const float *scale;  /* (K): from the unit of a sum to that of y; where y is float32, to 1 */
   const int32_t *bias; /* (K) in the unit of the sum; NULL: none */
   const int8_t *added; /* (N,P,Q,K) as y, before ReLU; NULL: nothing */
-  float middle,
-      added_scale; /* middle: the sum is an int8 of its own first, which is so many of y's units; 0: it is not.
-                                added_scale: of y's units in one of `added` */
+  float middle;        /* the sum is an int8 of its own first, which is so many of y's units; 0: it is not */
+  float added_scale;   /* y's units in one of `added` */
   int relu;
   int x_positive, y_positive, added_positive; /* these arrays are uint8 */
 } Int8End;

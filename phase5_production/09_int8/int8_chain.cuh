@@ -28,7 +28,7 @@ typedef struct Int8Scale {
 static inline int int8_is_relu(const Node *n) { return n->op == &activation_ops[ACTIVATION_RELU]; }
 static inline int int8_is_product(const Node *n) { return n->op == &conv2d_op || n->op == &linear_op; }
 
-/* The only reader of node i; INT8_NONE: there are others, or people read it. */
+/* The only reader of node i; INT8_NONE: there are others, or it is an output of the graph. */
 static inline int int8_reader(const Graph *g, int i) {
   if (graph_readers(g, i) != 1) return INT8_NONE;
   for (int j = i + 1; j < g->count; j++)

@@ -2,8 +2,8 @@
  * conv2d_tensor_hopper.cuh.
  *
  *   wgmma_int8<POSITIVE>     sum (64,COLS) = a (64,32) b (32,COLS) + sum, int8 factors along K, those of b uint8 if
- *                            POSITIVE; int32 sums. COLS: 8, 16, 24, 32, then multiples of 16; here 112, 128, 208,
- * 224, 240, 256
+ *                            POSITIVE; int32 sums. The instruction has COLS 8, 16, 24, 32, then multiples of 16;
+ *                            here are 112, 128, 208, 224, 240, 256
  *   int8_descriptor          of a factor whose rows have 64 or 128 bytes, swizzled
  *   load_matrices_transposed ldmatrix.trans by an address in shared memory
  *   tma_load_multicast_4d    a box to the same place in the shared memory of several blocks of the cluster

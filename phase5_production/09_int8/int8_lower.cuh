@@ -1,11 +1,12 @@
 /* int8_lower.cuh - a graph of float32 operations becomes one that computes with int8 wherever a scale is known.
  *
- *     Int8Scale scale[nodes];          // of each node's output: 0 where it stays float32 (int8_calibrate.cuh makes
- * them, or
- *     Int8Store store = {};            // int8_rewrite.cuh takes them from a quantised ONNX file)
+ *     Int8Scale scale[nodes];          // of each node's output; 0 where it stays float32
+ *     Int8Store store = {};
  *     Graph *q = int8_lower(g, scale, weights, device, &store, &err);
  *     ... model_open(&m, q, ...), the parameters of what stays float32 by their names ...
  *     int8_store_fill(&store, &m, &err);
+ *
+ * The scales come from int8_calibrate.cuh, or from a quantised ONNX file by int8_rewrite.cuh.
  *
  * What is computed together, as one int8_conv_op: a convolution or linear layer, the sum at the end of a residual
  * block, and ReLU. The graph is without batch norms (batch_norm2d_fold.cuh) and not fused. A layer is int8 where
@@ -175,7 +176,7 @@ static inline int int8_lower_chain(Int8Lower *l, Int8Chain c) {
   return 0;
 }
 
-/* Pooling of int8, where node i is one; 0: it is none. */
+/* Pooling of int8. 0: node i is not a pooling, or is not int8. */
 static inline int int8_lower_pool(Int8Lower *l, int i) {
   const Node *n = &l->from->nodes[i];
   if (n->op == NULL || n->inputs != 1 || l->scale[i].step == 0 || l->scale[n->input[0]].step == 0) return 0;
@@ -206,7 +207,7 @@ static inline int int8_lower_pool(Int8Lower *l, int i) {
   return 1;
 }
 
-/* The sum that ends at node `end`, a ReLU behind it or itself; 0: it is none of int8. */
+/* The sum that ends at node `end`, which is the sum or the ReLU behind it. 0: it is not a sum of int8 arrays. */
 static inline int int8_lower_add(Int8Lower *l, int end) {
   const Graph *g = l->from;
   if (g->nodes[end].op == NULL) return 0;

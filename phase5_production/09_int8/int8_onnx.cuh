@@ -1,9 +1,8 @@
 /* int8_onnx.cuh - quantisation written into an ONNX model, so that any runtime can use it.
  *
- *     x -> QuantizeLinear -> DequantizeLinear -> Conv          of activations: one scale, uint8 behind a ReLU, else
- * int8
- *     DequantizeLinear(w int8, one scale per filter) -> Conv   of weights
- *     DequantizeLinear(bias int32, scale_x scale_w)  -> Conv   of biases
+ *     x -> QuantizeLinear -> DequantizeLinear -> Conv          activations: one scale; uint8 behind a ReLU
+ *     DequantizeLinear(w int8, one scale per filter) -> Conv   weights
+ *     DequantizeLinear(bias int32, scale_x scale_w)  -> Conv   biases
  *
  * The model still says what it computed in float32. Between such pairs a runtime may compute with integers, as this
  * lesson does (int8_rewrite.cuh), or it may round and compute with floats. Zero is 0 everywhere.

@@ -1,11 +1,10 @@
 /* int8_op.cuh - the kernels of this lesson as Ops of common/nn, for inference. int8_lower.cuh makes a graph of them.
  *
- *   int8_quantize_op     float32 (N,C,H,W) -> int8 or uint8 (node->type), the channels last, filled up with zeros to
- * a multiple of 16
+ *   int8_quantize_op     float32 (N,C,H,W) -> int8 or uint8 (node->type), the channels last, filled up with zeros
+ *                        to a multiple of 16
  *   int8_dequantize_op   the way back
- *   int8_conv_op         convolution or linear layer, with bias, what a residual block adds, ReLU: y int8; or
- * float32 of a
- *                        linear layer
+ *   int8_conv_op         convolution or linear layer, with bias, what a residual block adds, ReLU: y int8; of a
+ *                        linear layer also float32
  *   int8_pool_op         max pooling, mean pooling, the mean of each channel
  *   int8_add_op          the sum of two arrays, with ReLU or without
  *   int8_stem_op         the first layers of a ResNet on a GPU, from float32 pictures, with int8 or fp16

@@ -3,8 +3,7 @@
  *     onnx_import(&import, &file, NULL, 0, &err);
  *     Graph *q = int8_rewrite(import.graph, &import, device, &store, &err);     // import.graph stays
  *     model_open(&m, q, ...);
- *     int8_rewrite_parameters(&import, &store, &m, &err);                       // in the place of
- * onnx_import_parameters()
+ *     int8_rewrite_parameters(&import, &store, &m, &err);                       // not onnx_import_parameters()
  *
  * QuantizeLinear and DequantizeLinear behind a value give its scale; weights come with theirs from the file. Pairs
  * whose zero is not 0, with one scale per channel, or of another type than int8 and uint8 stay as they are, as

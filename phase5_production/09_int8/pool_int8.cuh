@@ -4,9 +4,8 @@
  *     x (N,H,W,C) -> y (N,P,Q,C)         C a multiple of 16: a thread has 16 channels, 16 bytes
  *
  *   max_pool2d_int8       the largest of a window. It has the scale of x, and nothing is rounded
- *   avg_pool2d_int8       the mean of a window: the sum is exact, times `factor`, scale_x / scale_y / elements,
- * rounded. The
- *                         mean of each channel is a window as large as the image
+ *   avg_pool2d_int8       the mean of a window: the exact sum times `factor`, scale_x / scale_y / elements, rounded.
+ *                         The mean of each channel is a window as large as the image
  *   add_int8              round(a scale_a + b scale_b), both in units of y; ReLU or not
  *
  * The padding of max_pool2d_int8 is never the largest; the mean of a window does not count it, unless told to.
