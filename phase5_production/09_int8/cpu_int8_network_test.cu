@@ -9,7 +9,7 @@
 
 enum { BATCH = 3 };
 
-static const char *const all_kernels[] = {"avx512vnni", "avx512", "avxvnni", "avx2", "portable"};
+static const char *const all_kernels[] = {"avx512vnni", "avx512", "avxvnni", "avx2", "portable"}; /* best first */
 
 static Context on_the_cpu(void) {
   Context context;
@@ -76,6 +76,20 @@ static void expect_same_logits(Graph *layers, size_t classes, int first) {
   free(x), free(y), free(expected), free(scale);
 }
 
+/* The log has which kernels the tests below compare. Portable ones run on every processor. */
+static void the_log_has_the_kernels(void **state) {
+  (void)state;
+  const char *best = NULL;
+  for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
+    const char *name = cpu_int8_kernels(all_kernels[k]);
+    print_message("  %s: %s\n", all_kernels[k], name ? "compared" : "skipped, this processor lacks them");
+    if (name) assert_string_equal(name, all_kernels[k]);
+    if (best == NULL) best = name;
+  }
+  assert_non_null(cpu_int8_kernels("portable"));
+  assert_string_equal(cpu_int8_kernels(NULL), best);
+}
+
 static void resnet18_has_the_logits_of_the_loops(void **state) {
   (void)state;
   const Resnet18Shape thin = {32, 16, 10};
@@ -110,6 +124,7 @@ static void a_graph_that_does_not_fit_stays(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_log_has_the_kernels),
       cmocka_unit_test(resnet18_has_the_logits_of_the_loops),
       cmocka_unit_test(lenet_has_the_logits_of_the_loops),
       cmocka_unit_test(a_graph_that_does_not_fit_stays),

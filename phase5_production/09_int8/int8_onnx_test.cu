@@ -20,8 +20,17 @@ typedef struct Networks {
   Model whole;
   Int8Scale *scale;
   float *x, whole_logits[LOGITS], logits[LOGITS]; /* of int8, before there is a file */
-  char path[64];
+  char path[PATH_MAX];
 } Networks;
+
+static const char *file_path(char path[PATH_MAX]) { return test_path(path, PATH_MAX, "int8_onnx_test.onnx"); }
+
+/* After each test, also after one that failed. */
+static int remove_file(void **state) {
+  char path[PATH_MAX];
+  (void)state;
+  return unlink(file_path(path)) == 0 || errno == ENOENT ? 0 : -1;
+}
 
 static Context cpu_context(void) {
   Context context;
@@ -61,7 +70,7 @@ static void open_networks(Networks *n, Int8Choice choice) {
   const OnnxExportOptions options = {"thin", 0, 0};
   const Int8ModelWeights from = {&n->whole, batch_norm2d_fold_host(&n->whole)};
   const Int8Weights weights = {int8_find_in_model, &from, NULL};
-  snprintf(n->path, sizeof n->path, "/tmp/int8_onnx_test.%d.onnx", (int)getpid());
+  file_path(n->path);
   if (onnx_export(&onnx, &n->whole, &options, &err) != 0 ||
       int8_onnx_write(&onnx, n->whole.graph, n->scale, weights, &err) != 0 ||
       onnx_model_write(onnx.proto, n->path, &err) != 0)
@@ -71,7 +80,6 @@ static void open_networks(Networks *n, Int8Choice choice) {
 }
 
 static void close_networks(Networks *n) {
-  unlink(n->path);
   model_close(&n->whole);
   free(n->scale);
   free(n->x);
@@ -296,14 +304,14 @@ static void onnx_runtime_agrees(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_file_has_the_bits_of_the_network),
+      cmocka_unit_test_teardown(a_file_has_the_bits_of_the_network, remove_file),
       cmocka_unit_test(a_bias_fits_beside_tiny_weights),
       cmocka_unit_test(sums_beyond_int32_stay_float32),
-      cmocka_unit_test(other_quantisations_stay),
-      cmocka_unit_test(a_gpu_has_the_first_layers_in_one_operation),
-      cmocka_unit_test(the_engine_agrees),
-      cmocka_unit_test(the_engine_agrees_on_a_gpu),
-      cmocka_unit_test(onnx_runtime_agrees),
+      cmocka_unit_test_teardown(other_quantisations_stay, remove_file),
+      cmocka_unit_test_teardown(a_gpu_has_the_first_layers_in_one_operation, remove_file),
+      cmocka_unit_test_teardown(the_engine_agrees, remove_file),
+      cmocka_unit_test_teardown(the_engine_agrees_on_a_gpu, remove_file),
+      cmocka_unit_test_teardown(onnx_runtime_agrees, remove_file),
   };
   return TEST_MAIN("int8_onnx", tests);
 }
