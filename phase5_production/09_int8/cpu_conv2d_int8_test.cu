@@ -8,9 +8,8 @@
 #include "phase5_production/09_int8/cpu_conv2d_int8.h"
 #include "phase5_production/09_int8/linear_int8.cuh"
 #include "phase5_production/09_int8/pool_int8.cuh"
+#include "phase5_production/09_int8/test_cpu_int8.h"
 #include "phase5_production/09_int8/test_int8.h"
-
-static const char *const all_kernels[] = {"avx512vnni", "avx512", "avxvnni", "avx2", "portable"}; /* best first */
 
 enum { BAND = 64 };
 
@@ -143,20 +142,6 @@ static void check_all(const Case *cases, size_t count, bool linear) {
     for (size_t i = 0; i < count; i++) check_case(&cases[i], linear, all_kernels[k], (uint32_t)(10 * i));
   }
   cpu_int8_kernels(NULL);
-}
-
-/* The log has which kernels the tests below compare. Portable ones run on every processor. */
-static void the_log_has_the_kernels(void **state) {
-  (void)state;
-  const char *best = NULL;
-  for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
-    const char *name = cpu_int8_kernels(all_kernels[k]);
-    print_message("  %s: %s\n", all_kernels[k], name ? "compared" : "skipped, this processor lacks them");
-    if (name) assert_string_equal(name, all_kernels[k]);
-    if (best == NULL) best = name;
-  }
-  assert_non_null(cpu_int8_kernels("portable"));
-  assert_string_equal(cpu_int8_kernels(NULL), best);
 }
 
 static void convolutions_have_the_bits_of_the_loops(void **state) {

@@ -6,10 +6,9 @@
 #include "phase5_production/03_resnet18/resnet18.cuh"
 #include "phase5_production/09_int8/cpu_int8_blocks.cuh"
 #include "phase5_production/09_int8/int8_calibrate.cuh"
+#include "phase5_production/09_int8/test_cpu_int8.h"
 
 enum { BATCH = 3 };
-
-static const char *const all_kernels[] = {"avx512vnni", "avx512", "avxvnni", "avx2", "portable"}; /* best first */
 
 static Context on_the_cpu(void) {
   Context context;
@@ -74,20 +73,6 @@ static void expect_same_logits(Graph *layers, size_t classes, int first) {
   cpu_int8_kernels(NULL);
   model_close(&whole);
   free(x), free(y), free(expected), free(scale);
-}
-
-/* The log has which kernels the tests below compare. Portable ones run on every processor. */
-static void the_log_has_the_kernels(void **state) {
-  (void)state;
-  const char *best = NULL;
-  for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
-    const char *name = cpu_int8_kernels(all_kernels[k]);
-    print_message("  %s: %s\n", all_kernels[k], name ? "compared" : "skipped, this processor lacks them");
-    if (name) assert_string_equal(name, all_kernels[k]);
-    if (best == NULL) best = name;
-  }
-  assert_non_null(cpu_int8_kernels("portable"));
-  assert_string_equal(cpu_int8_kernels(NULL), best);
 }
 
 static void resnet18_has_the_logits_of_the_loops(void **state) {
