@@ -8,6 +8,8 @@
  * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is
  * expected, a file of ONNX is taken, too.
  */
+#include <sys/stat.h>
+
 #include "common/options.h"
 #include "common/threads_begin.h"
 #include "phase5_production/08_engine/engine_bench.cuh"
@@ -145,6 +147,12 @@ static void read_command(EngineCommand *c, int argc, char **argv) {
   c->options.device = c->common.device;
 }
 
+/* Whether both names are of one file, which may be linked; a name without a file is not. */
+static int same_file(const char *a, const char *b) {
+  struct stat one, other;
+  return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 int main(int argc, char **argv) {
   static EngineCommand command;
   Error err;
@@ -164,6 +172,8 @@ int main(int argc, char **argv) {
   snprintf(command.model, sizeof command.model, "%s", path);
   if (command.output[0] && user_path(command.output, path, sizeof path, &err) != 0) die("%s", err.message);
   if (command.output[0]) snprintf(command.output, sizeof command.output, "%s", path);
+  if (same_file(command.output, command.model))
+    die("-o %s is the model itself, which would be lost; choose another name", command.output);
   if (command.verb == ENGINE_BUILD) command.options.log = stdout;
   if (engine_open(&engine, command.model, &command.options, &err) != 0) die("%s", err.message);
   const int status = command.verb == ENGINE_BUILD   ? engine_command_build(&engine, &command, &err)
