@@ -113,7 +113,7 @@ static void no_error_is_forgotten(void **state) {
     for (int k = 0; k < 4; k++) {
       float y[] = {1, 2, 3, 4};
       y[i] = wrong[k];
-      if (error_of(y, expected, 4) <= 2e-5) fail_msg("%g in place of %g is no error", y[i], expected[i]);
+      if (error_of(y, expected, 4) <= 2e-5) fail_msg("%g instead of %g was not counted as an error", y[i], expected[i]);
     }
   }
 }

@@ -19,11 +19,11 @@
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc_plan.cuh"
 
 enum {
-  CONV2D_INT8_RUN = 16,    /* channels and filters are multiples of it: TMA copies 16 bytes */
-  CONV2D_INT8_STAGES = 24, /* of weights or pixels, at most */
-  CONV2D_INT8_RING = 12,   /* of weights that pass */
-  CONV2D_INT8_TOGETHER = 3,
-  CONV2D_INT8_STORE = 64, /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
+  CONV2D_INT8_RUN = 16,     /* channels and filters are multiples of it: TMA copies 16 bytes */
+  CONV2D_INT8_STAGES = 24,  /* of weights or pixels, at most */
+  CONV2D_INT8_RING = 12,    /* of weights that pass */
+  CONV2D_INT8_TOGETHER = 3, /* taps of weights that pass whose products are started together */
+  CONV2D_INT8_STORE = 64,   /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
 };
 
 /* Bytes of one staging buffer; there are two. */

@@ -205,8 +205,8 @@ static __device__ __forceinline__ Conv2dInt8Limits conv2d_int8_limits(const Int8
   return limits;
 }
 
-/* What int8_end() and int8_byte() give of one sum. There is no branch: a hundred of them run in one another's
- * shadow. */
+/* What int8_end() and int8_byte() give of one sum. Without a branch, so that the instructions of a hundred sums
+ * overlap. */
 template <bool ADDS>
 static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, float added,
                                                          const Conv2dInt8Limits &limits) {

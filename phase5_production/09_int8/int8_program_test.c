@@ -30,6 +30,17 @@ static int count_nodes(const OnnxModel *m, const char *op) {
   return count;
 }
 
+/* Of the rungs' logits beside float32's. */
+static void expect_cosines(const Subprocess *run, double least) {
+  json_t *object = expect_json(run), *rows = json_object_get(object, "rows");
+  assert_int_equal(json_array_size(rows), 6);
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const double cosine = json_number_value(json_object_get(json_array_get(rows, i), "cosine"));
+    if (!(cosine > least)) fail_msg("row %zu: the cosine of the logits is %g", i, cosine);
+  }
+  json_decref(object);
+}
+
 static void a_network_becomes_a_file(void **state) {
   (void)state;
   OnnxModel m;
@@ -39,13 +50,7 @@ static void a_network_becomes_a_file(void **state) {
   snprintf(output, sizeof output, "--output=%s", path);
   Subprocess run = run_program("--network=lenet", output, "--layers", "--json");
   expect_run(&run, 0, "LeNet-5, 64 pictures for the scales, 128 to test", NULL);
-  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows");
-  assert_int_equal(json_array_size(rows), 6);
-  for (size_t i = 0; i < json_array_size(rows); i++) {
-    const double cosine = json_number_value(json_object_get(json_array_get(rows, i), "cosine"));
-    if (!(cosine > 0.995)) fail_msg("row %zu: the cosine of the logits is %g", i, cosine);
-  }
-  json_decref(object);
+  expect_cosines(&run, 0.995);
   subprocess_free(&run);
   if (onnx_model_read(&m, path, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(count_nodes(&m, "QuantizeLinear"), 7);    /* x, and behind four ReLUs and two pools */
@@ -61,13 +66,7 @@ static void a_network_of_features_becomes_a_file(void **state) {
   snprintf(output, sizeof output, "--output=%s", in_tmp("mlp.int8.onnx"));
   Subprocess run = run_program("--network=mlp", output, "--data=mnist", "--json");
   expect_run(&run, 0, "64 pictures for the scales, 128 to test", NULL);
-  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows");
-  assert_int_equal(json_array_size(rows), 6);
-  for (size_t i = 0; i < json_array_size(rows); i++) {
-    const double cosine = json_number_value(json_object_get(json_array_get(rows, i), "cosine"));
-    if (!(cosine > 0.98)) fail_msg("row %zu: the cosine of the logits is %g", i, cosine);
-  }
-  json_decref(object);
+  expect_cosines(&run, 0.98);
   subprocess_free(&run);
 }
 
